@@ -39,9 +39,9 @@ COPY --from=files /image/ /
 ENV NODE_COMPILE_CACHE=/usr/lib/gpu-manager/compile-cache NODE_COMPILE_CACHE_PORTABLE=1
 LABEL org.opencontainers.image.title="gpu-manager" org.opencontainers.image.licenses="Apache-2.0"
 # The address of the page of "gpu-manager demo": a published port reaches no loopback address. Other commands do not read it.
-ENV GPU_MANAGER_DEMO_ADDR=0.0.0.0
+ENV GPU_MANAGER_DEMO_ADDR=::
 EXPOSE 5678 5680
 # Root, and the flags of the start script of tkestack gpu-manager's image: a DaemonSet that was written for that image needs no change but the
 # image's name. Manifests of this project name their own arguments and users: extender and quota run as another user than root.
 ENTRYPOINT ["gpu-manager"]
-CMD ["run", "--extra-config=/etc/gpu-manager/extra-config.json", "--share-mode=true", "--volume-config=/etc/gpu-manager/volume.conf", "--query-addr=0.0.0.0"]
+CMD ["run", "--extra-config=/etc/gpu-manager/extra-config.json", "--share-mode=true", "--volume-config=/etc/gpu-manager/volume.conf", "--query-addr=::"]

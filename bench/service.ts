@@ -42,7 +42,7 @@ const JUDGED_SHARINGS = new Set(['exclusive', 'equal shares', 'priority']);
  * What a service feels beside a training whose kernels take 20 ms, on one simulated GPU: latencies of requests that
  * arrive at random (Poisson), and of a decoder's tokens, each against the GPU without the training; and what the
  * training gets of the rest. With the driver's time slices alone, hard halves, equal shares and priority; and, as root,
- * behind the libraries of other projects that `scripts/build-peers` made in DIR. Nothing interrupts a kernel: a request
+ * behind the libraries of other projects in DIR (docs/reference/comparison.md). Nothing interrupts a kernel: a request
  * may wait for one of the training; what that alone costs is computed beside. `--quick` takes three samples of what has
  * a goal, at one load.
  *

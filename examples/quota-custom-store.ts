@@ -1,6 +1,6 @@
 // A store of your own for the quota engine: all records in one JSON file, which one engine owns.
 //
-//     npm run build && node dist/examples/quota-custom-store.js FILE
+//     node node_modules/gpu-manager-quota/examples/quota-custom-store.js FILE
 import { existsSync } from 'node:fs';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import {
@@ -15,7 +15,7 @@ import {
   type StateHead,
   type Store,
   type StoredRecord,
-} from 'gpu-manager/quota';
+} from 'gpu-manager-quota';
 
 /** Parents come before children, and groups before what they hold. */
 const ORDER: readonly StoredRecord['kind'][] = ['group', 'workload', 'reservation', 'pod', 'loan'];

@@ -1,7 +1,7 @@
 // Embeds the quota engine in JavaScript: a group with six GPUs, and two workloads that ask for them.
 //
-//     node examples/quota-engine.mjs
-import { createEngine } from 'gpu-manager/quota';
+//     node node_modules/gpu-manager-quota/examples/quota-engine.mjs
+import { createEngine } from 'gpu-manager-quota';
 
 const engine = await createEngine();
 await engine.createGroup({ name: 'vision', hard: { 'requests.nvidia.com/gpu': 6 } });

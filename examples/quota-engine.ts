@@ -1,7 +1,7 @@
 // Embeds the quota engine in TypeScript, on a journal: what was admitted is known after a restart.
 //
-//     npm run build && node dist/examples/quota-engine.js DIRECTORY
-import { createEngine, JournalStore, type Demand } from 'gpu-manager/quota';
+//     node node_modules/gpu-manager-quota/examples/quota-engine.js DIRECTORY
+import { createEngine, JournalStore, type Demand } from 'gpu-manager-quota';
 
 const [directory] = process.argv.slice(2);
 if (directory === undefined) {

@@ -1,7 +1,7 @@
-// Writes src/rpc/gen from proto/, or with --check fails when they disagree: the types of messages, by the options of
-// src/rpc/proto.ts, and for each file what it declares.
+// Writes src/rpc/gen from proto/ before a compilation: the types of messages, by the options of src/rpc/proto.ts, and for each
+// file what it declares.
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,6 @@ import protobuf from 'protobufjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const target = join(root, 'src/rpc/gen');
-const fresh = mkdtempSync(join(tmpdir(), 'proto-types-'));
 
 /** A protocol without services declares what only services use, which the compiler refuses. */
 const withoutUnused = (text) =>
@@ -37,10 +36,34 @@ const filesBelow = (directory) =>
     .map((entry) => join(entry.parentPath, entry.name).slice(directory.length + 1))
     .sort();
 
-try {
+const newest = (files) => Math.max(...files.map((file) => statSync(file).mtimeMs));
+
+/** Whether proto/ or this program is newer than what was written. */
+function isStale(protos) {
+  const written = statSync(target, { throwIfNoEntry: false });
+  const sources = [...protos.map((name) => join(root, 'proto', name)), fileURLToPath(import.meta.url)];
+  return written === undefined || written.mtimeMs < newest(sources);
+}
+
+/** Writes src/rpc/gen, in a second, unless it is newer than what it is made of. */
+export async function generateProto() {
   const protos = readdirSync(join(root, 'proto'))
     .filter((name) => name.endsWith('.proto'))
     .sort();
+  if (!isStale(protos)) return;
+  const fresh = mkdtempSync(join(tmpdir(), 'proto-types-'));
+  try {
+    await write(protos, fresh);
+    rmSync(target, { recursive: true, force: true });
+    cpSync(fresh, target, { recursive: true });
+    // The folder's time says when all of it was there.
+    utimesSync(target, new Date(), new Date());
+  } finally {
+    rmSync(fresh, { recursive: true, force: true });
+  }
+}
+
+async function write(protos, fresh) {
   execFileSync(
     join(root, 'node_modules/.bin/proto-loader-gen-types'),
     [
@@ -66,22 +89,4 @@ try {
   }
   for (const file of protos)
     writeFileSync(join(fresh, `${file.replace(/\.proto$/, '')}.declarations.ts`), await declarationsOf(file));
-  if (process.argv.includes('--check')) {
-    const differs = [...new Set([...filesBelow(fresh), ...filesBelow(target)])].filter((name) => {
-      try {
-        return readFileSync(join(fresh, name), 'utf8') !== readFileSync(join(target, name), 'utf8');
-      } catch {
-        return true;
-      }
-    });
-    if (differs.length > 0) {
-      console.error(`src/rpc/gen is not what proto/ says (run npm run proto): ${differs.join(', ')}`);
-      process.exitCode = 1;
-    }
-  } else {
-    rmSync(target, { recursive: true, force: true });
-    cpSync(fresh, target, { recursive: true });
-  }
-} finally {
-  rmSync(fresh, { recursive: true, force: true });
 }

@@ -2,10 +2,11 @@
 //
 //     node scripts/quota-package.mjs DIRECTORY
 //
-// The manifest and the README stand in src/quota. The code is what index.ts and the store contract import, compiled by
+// The manifest and the README stand in src/quota. The documents keep the links that lead to a file of the package; of the
+// others the text stays. The examples import the package by its name, as the programs of its users do. The code is what index.ts and the store contract import, compiled by
 // `npm run build`. src/manifests goes to the folder manifests of the package. An import of a package ends the run: the
 // engine has no dependencies.
-import { copyFile, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,8 +14,14 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const COMPILED = join(ROOT, 'dist/src/quota');
 const MANIFESTS = join(ROOT, 'dist/src/manifests');
-const ENTRIES = ['index', 'store/contract'];
-const DOCUMENTS = ['reference/quota.md', 'reference/arbitrator.md', 'design/optimistic-concurrency.md'];
+const ENTRIES = ['index', 'core', 'store/contract'];
+const DOCUMENTS = [
+  'start/embedder.md',
+  'reference/quota.md',
+  'reference/arbitrator.md',
+  'design/optimistic-concurrency.md',
+];
+const EXAMPLES = ['quota-engine.mjs', 'quota-engine.ts', 'quota-custom-store.ts'];
 
 const [target] = process.argv.slice(2);
 if (target === undefined) {
@@ -43,6 +50,22 @@ function placed(module, text) {
   });
 }
 
+async function copyInto(from, to) {
+  await mkdir(dirname(to), { recursive: true });
+  await copyFile(from, to);
+}
+
+/** A document without the links that lead out of the package. */
+function linkedInside(place, text) {
+  return text.replace(/\[([^\]]*)\]\(([^)\s]+)\)/g, (all, words, link) => {
+    if (/^(?:https?:|#)/.test(link)) return all;
+    const path = join(dirname(place), link.replace(/#.*$/, ''));
+    return existsSync(join(target, path)) || path === 'README.md' || DOCUMENTS.some((name) => path === `docs/${name}`)
+      ? all
+      : words;
+  });
+}
+
 /** The modules that a compiled file or its declarations import. */
 async function importsOf(file) {
   const text = await readFile(file, 'utf8');
@@ -68,11 +91,24 @@ for (const module of [...modules].sort()) {
   for (const extension of ['.js', '.d.ts'])
     await writeFile(to + extension, placed(module, await readFile(module + extension, 'utf8')));
 }
-for (const name of ['package.json', 'README.md']) await copyFile(join(ROOT, 'src/quota', name), join(target, name));
+await copyFile(join(ROOT, 'src/quota/package.json'), join(target, 'package.json'));
 await copyFile(join(ROOT, 'LICENSE'), join(target, 'LICENSE'));
-for (const name of DOCUMENTS) {
-  const from = join(ROOT, 'docs', name);
-  if (!existsSync(from)) throw new Error(`docs/${name} is missing`);
-  await cp(from, join(target, 'docs', name));
+for (const name of EXAMPLES) {
+  await copyInto(join(ROOT, 'examples', name), join(target, 'examples', name));
+  const program = name.replace(/\.ts$/, '.js');
+  if (program !== name) await copyInto(join(ROOT, 'dist/examples', program), join(target, 'examples', program));
+}
+const documents = new Map([
+  ['README.md', join(ROOT, 'src/quota/README.md')],
+  ...DOCUMENTS.map((name) => [`docs/${name}`, join(ROOT, 'docs', name)]),
+]);
+for (const [place, from] of documents) {
+  const to = join(target, place);
+  await mkdir(dirname(to), { recursive: true });
+  const text = (await readFile(from, 'utf8')).replaceAll(
+    '](../../docs/',
+    place === 'README.md' ? '](docs/' : '](../../docs/',
+  );
+  await writeFile(to, linkedInside(place, text));
 }
 console.log(`${modules.size} modules in ${target}`);

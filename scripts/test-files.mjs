@@ -1,18 +1,24 @@
-// Finds, builds and runs test files: for `npm test` and `npm run watch`.
+// Finds, builds and runs test files: for `npm test`, `npm run test:long` and `npm run watch`.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { clearTimeout, setTimeout } from 'node:timers';
 import { fileURLToPath } from 'node:url';
+import { compile, transpileChanged } from './compile.mjs';
 import { testPrograms } from './test-programs.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const NO_DOMAIN = join(ROOT, 'scripts/no-domain.mjs');
 const TAP = join(ROOT, 'node_modules/tap/dist/esm/index.js');
+/** Where a test process writes its CPU seconds (test/plain-processes.mjs). */
+const COST_VARIABLE = 'GPU_MANAGER_TEST_COST';
 /** After a file's own limit, which names the test that hangs. */
 const KILLED_AFTER_SECONDS = 30;
+
+/** How the names of a tier's files end: what `npm test` runs, and what needs minutes or a machine for itself. */
+export const TIERS = { test: '.test.ts', long: '.long.ts' };
 
 /** Runs a program of this project's packages, or of the machine, in the project's folder; its exit status. */
 export function execute(program, args, { mayFail = false } = {}) {
@@ -23,9 +29,15 @@ export function execute(program, args, { mayFail = false } = {}) {
   return status ?? 1;
 }
 
-/** TypeScript and C, each as far as its sources have changed. */
-export function build() {
-  execute('tsc', ['--build']);
+/** TypeScript, with its types checked, and C, each as far as its sources have changed. */
+export async function build() {
+  if (!(await compile())) throw new Error('TypeScript found the errors above');
+  buildNative();
+}
+
+/** The same without checking types, in a part of a second after an edit. */
+export async function buildQuickly() {
+  await transpileChanged();
   buildNative();
 }
 
@@ -33,12 +45,15 @@ export function buildNative() {
   execute('make', ['--silent', '-C', 'native']);
 }
 
-/** The sources of test files, relative to the project's folder; each name is a source, what it compiles to, or a folder. */
-export function testFiles(names) {
-  return [...new Set(names.flatMap((name) => filesOf(name)))];
+/**
+ * The sources of test files, relative to the project's folder; each name is a source of any tier, what it compiles to, or a
+ * folder, of which the files of one tier are taken.
+ */
+export function testFiles(names, tier = 'test') {
+  return [...new Set(names.flatMap((name) => filesOf(name, TIERS[tier])))];
 }
 
-function filesOf(name) {
+function filesOf(name, ending) {
   const path = relative(ROOT, resolve(name))
     .replace(/^dist\//u, '')
     .replace(/\.js$/u, '.ts');
@@ -47,11 +62,13 @@ function filesOf(name) {
   if (path.endsWith('.e2e.ts'))
     throw new Error(`${name} needs a cluster: npm run test:e2e -- ${path.match(/[^/]+(?=\.e2e)/u)}`);
   if (!statSync(join(ROOT, path)).isDirectory()) {
-    if (!path.endsWith('.test.ts')) throw new Error(`${name} is not a test file: its name does not end with .test.ts`);
+    const endings = Object.values(TIERS);
+    if (!endings.some((end) => path.endsWith(end)))
+      throw new Error(`${name} is not a test file: its name does not end with ${endings.join(' or ')}`);
     return [path];
   }
-  const found = readdirSync(join(ROOT, path), { recursive: true }).filter((file) => file.endsWith('.test.ts'));
-  if (found.length === 0) throw new Error(`no file below ${name} is a test file`);
+  const found = readdirSync(join(ROOT, path), { recursive: true }).filter((file) => file.endsWith(ending));
+  if (found.length === 0) throw new Error(`no file below ${name} ends with ${ending}`);
   return found.map((file) => join(path, file)).sort();
 }
 
@@ -73,19 +90,30 @@ export async function runTestFiles(files, { bundled = true } = {}) {
 export const lineOf = ({ file, passed, seconds }) =>
   `# ${file}: ${passed ? 'passed' : 'FAILED'} in ${seconds.toFixed(1)} s`;
 
-/** Runs compiled test files, `jobs` at once, each in a process of its own; tells each result. */
-export async function runEach(files, { jobs, flags = [], bundled = true }, tell) {
+/**
+ * Runs compiled test files, `jobs` at once, each in a process of its own, which `started` gets; tells each result, with the
+ * seconds that it took and the CPU seconds of its process and all that it started and waited for.
+ */
+export async function runEach(files, { jobs, flags = [], bundled = true, environment = {}, started }, tell) {
   await buildQuickTap();
-  const environment = bundled ? await testPrograms(files.map(compiledOf)) : {};
+  const programs = bundled ? await testPrograms(files.map(compiledOf)) : {};
+  const costs = mkdtempSync(join(tmpdir(), 'test-costs-'));
   const waiting = [...files];
   const worker = async () => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift())
-      tell(await runFile(file, flags, environment));
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      const cost = join(costs, file.replaceAll('/', '-'));
+      const variables = { ...programs, ...environment, [COST_VARIABLE]: cost };
+      tell(await runFile(file, flags, variables, started));
+    }
   };
-  await Promise.all(Array.from({ length: jobs }, worker));
+  try {
+    await Promise.all(Array.from({ length: jobs }, worker));
+  } finally {
+    rmSync(costs, { recursive: true });
+  }
 }
 
-async function runFile(file, flags, environment) {
+async function runFile(file, flags, environment, started) {
   const began = performance.now();
   const compiled = join(ROOT, compiledOf(file));
   const { FILE_LIMIT_SECONDS } = await import('../dist/test/harness/time-factor.js');
@@ -95,6 +123,7 @@ async function runFile(file, flags, environment) {
     env: { ...process.env, ...environment, TAP_TIMEOUT: String(FILE_LIMIT_SECONDS) },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  started?.(child);
   // A file that does not even reach its own limit.
   const limit = setTimeout(() => child.kill('SIGKILL'), (FILE_LIMIT_SECONDS + KILLED_AFTER_SECONDS) * 1000);
   let output = '';
@@ -105,7 +134,9 @@ async function runFile(file, flags, environment) {
   clearTimeout(limit);
   // A file that ends before its tests writes no plan.
   const passed = status === 0 && /^1\.\.\d/mu.test(output);
-  return { file, passed, output, errors, seconds: (performance.now() - began) / 1000 };
+  const cost = environment[COST_VARIABLE];
+  const cpuSeconds = existsSync(cost) ? Number(readFileSync(cost, 'utf8')) : 0;
+  return { file, passed, output, errors, seconds: (performance.now() - began) / 1000, cpuSeconds };
 }
 
 /** What a test file compiles to. */

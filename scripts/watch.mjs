@@ -1,49 +1,57 @@
-// npm run watch -- [FILE...]: compiles at every change of a TypeScript file, and then runs the given test files.
-import { spawn } from 'node:child_process';
-import { join } from 'node:path';
+// npm run watch -- [FILE...]: compiles at every change of a TypeScript file, runs the given test files, and then checks types.
+import { watch as watchFiles } from 'chokidar';
+import { fileURLToPath } from 'node:url';
+import { compile, FOLDERS, transpileChanged } from './compile.mjs';
 import { buildNative, runTestFiles, testFiles } from './test-files.mjs';
 
-const HELP = `npm run watch                   compiles whenever a TypeScript file is saved
-npm run watch -- FILE...        and runs these test files after it: test/host/rounds.test.ts, or a folder below test/`;
+const HELP = `npm run watch                   compiles whenever a TypeScript file is saved, and checks its types
+npm run watch -- FILE...        and before that runs these test files: test/host/rounds.test.ts, or a folder below test/`;
 
-/** What the compiler prints after each compilation. */
-const COMPILED = /Found (\d+) errors?\. Watching for file changes/u;
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-function watch(files) {
-  const compiler = spawn(
-    process.execPath,
-    [join(import.meta.dirname, '../node_modules/typescript/bin/tsc'), '--watch', '--preserveWatchOutput'],
-    { cwd: join(import.meta.dirname, '..'), stdio: ['ignore', 'pipe', 'inherit'] },
-  );
-  let running = Promise.resolve();
-  let wanted = 0;
-  const run = async (number) => {
-    // Of several compilations during one run of the tests, the last one counts.
-    if (number !== wanted) return;
-    try {
+async function watch(files) {
+  let wanted = true;
+  let running = false;
+  // Of several changes during one round, one round follows.
+  const rounds = async () => {
+    if (running) return;
+    running = true;
+    while (wanted) {
+      wanted = false;
+      await round(files);
+    }
+    running = false;
+  };
+  const changed = (path) => {
+    if (!path.endsWith('.ts')) return;
+    wanted = true;
+    void rounds();
+  };
+  const watcher = watchFiles(FOLDERS, { cwd: ROOT, ignoreInitial: true });
+  for (const event of ['add', 'change', 'unlink']) watcher.on(event, changed);
+  await new Promise((settle) => watcher.on('ready', settle));
+  await rounds();
+}
+
+async function round(files) {
+  try {
+    await transpileChanged();
+    if (files.length > 0) {
       buildNative();
       // Bundles take seconds, a start without them half a second more.
       await runTestFiles(files, { bundled: false });
-    } catch (error) {
-      console.error(error.message);
     }
-  };
-  compiler.stdout.on('data', (chunk) => {
-    process.stdout.write(chunk);
-    const [, errors] = COMPILED.exec(String(chunk)) ?? [];
-    if (errors !== '0' || files.length === 0) return;
-    wanted += 1;
-    const number = wanted;
-    running = running.then(() => run(number));
-  });
-  compiler.on('close', (status) => (process.exitCode = status ?? 1));
+  } catch (error) {
+    console.error(error.message);
+  }
+  if (await compile()) console.log('# types: no errors. Watching for changes');
 }
 
 const names = process.argv.slice(2);
 if (names.includes('--help') || names.includes('-h')) console.log(HELP);
 else
   try {
-    watch(testFiles(names));
+    await watch(testFiles(names));
   } catch (error) {
     console.error(error.message);
     process.exitCode = 2;

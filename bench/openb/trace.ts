@@ -44,7 +44,6 @@ export function readNodes(file: string): NodeShape[] {
           freeCores: CORES_PER_GPU,
           freeMemoryBytes: GPU_BYTES,
         })),
-        memoryKnown: true,
         cpuMilli: numberOf(row, 'cpu_milli'),
         hostMemoryBytes: numberOf(row, 'memory_mib') * MIB,
       };

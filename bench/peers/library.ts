@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { copyFile, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { encodeVcudaConfig, VCUDA_CONFIG } from '../../src/abi/vcuda-config.js';
 import { LimitsWriter } from '../../src/agent/slices/limits/limits-writer.js';
 import { BUILD_DIRECTORY } from '../sim/machine.js';
 
@@ -16,6 +17,10 @@ export const LIBRARIES = [
   'vgpu-manager, AIMD',
   'vcuda-controller',
 ] as const;
+
+/** What a folder of other projects' libraries holds: files by their own names, and a text with a line for each. */
+export const PEER_FILES = ['libvgpu.so', 'libvgpu-control.so', 'libcuda-control.so', 'versions'];
+const [HAMI_CORE, VGPU_MANAGER, VCUDA_CONTROLLER] = PEER_FILES as [string, string, string, string];
 
 /** A library under test; `none`: the driver alone. */
 export type Library = (typeof LIBRARIES)[number];
@@ -41,7 +46,7 @@ export interface Environment {
 
 /** What a library is set up with. */
 export interface Setup {
-  /** The folder that `scripts/build-peers` filled. */
+  /** The folder of PEER_FILES. */
   readonly peers: string;
   /** The folder of the container. */
   readonly directory: string;
@@ -67,13 +72,13 @@ export async function install(library: Library, setup: Setup): Promise<Environme
       return installOurs(setup);
     case 'HAMi-core':
       await installDriver(setup, null);
-      return hami(setup, join(peers, 'hami-core.so'));
+      return hami(setup, join(peers, HAMI_CORE));
     case 'vgpu-manager':
     case 'vgpu-manager, AIMD':
       await installDriver(setup, null);
       return vgpuManager(setup, library === 'vgpu-manager' ? null : 'aimd');
     case 'vcuda-controller':
-      await installDriver(setup, join(peers, 'vcuda-controller.so'));
+      await installDriver(setup, join(peers, VCUDA_CONTROLLER));
       return vcudaController(setup);
   }
 }
@@ -134,10 +139,10 @@ async function vgpuManager(
   await mkdir(registry, { recursive: true });
   await mkdir(join(directory, 'etc', 'vgpu-manager', 'config'), { recursive: true });
   for (const folder of ['.vgpu_lock', '.vmem_node', '.sm_node']) await mkdir(join(directory, 'tmp', folder));
-  await copyFile(join(peers, 'register'), join(registry, 'device-client'));
+  await installRegistration(join(registry, 'device-client'));
   const share = limits.share === null || limits.share >= 100 ? null : String(limits.share);
   return {
-    preload: join(peers, 'vgpu-manager.so'),
+    preload: join(peers, VGPU_MANAGER),
     variables: {
       MANAGER_COMPATIBILITY_MODE: '200',
       MANAGER_VISIBLE_DEVICES: gpuUuid,
@@ -160,16 +165,38 @@ async function vgpuManager(
   };
 }
 
-async function vcudaController({ peers, directory, limits }: Setup): Promise<Environment> {
+async function vcudaController({ directory, limits }: Setup): Promise<Environment> {
   const programs = join(directory, 'local', 'nvidia', 'bin');
   await mkdir(programs, { recursive: true });
-  await copyFile(join(peers, 'register'), join(programs, 'gpu-client'));
+  await installRegistration(join(programs, 'gpu-client'));
   const configuration = join(directory, 'etc', 'vcuda');
   await mkdir(configuration, { recursive: true });
   const memoryBytes = limits.memoryMib === null ? NO_MEMORY_LIMIT_BYTES : limits.memoryMib * MIB;
-  const file = join(configuration, 'vcuda.config');
-  await run(join(peers, 'vcuda_config'), [file, String(memoryBytes), String(limits.share ?? 100)]);
+  await writeFile(join(configuration, 'vcuda.config'), vcudaConfig(memoryBytes, limits.share ?? 100));
   return { preload: null, variables: { LOGGER_LEVEL: '0' } };
+}
+
+/** What its node agent writes; limits also hold for a whole GPU, so that memory alone can be limited. */
+function vcudaConfig(memoryBytes: number, share: number): Buffer {
+  const bytes = encodeVcudaConfig({
+    podUid: '11111111-2222-3333-4444-555555555555',
+    containerName: 'bench',
+    busId: '',
+    gpuMemoryBytes: memoryBytes,
+    cores: share,
+    softLimit: null,
+    driverVersion: { major: 0, minor: 0 },
+  });
+  bytes.writeInt32LE(share, VCUDA_CONFIG.limit);
+  bytes.writeInt32LE(1, VCUDA_CONFIG.enable);
+  return bytes;
+}
+
+/** In place of the programs by which two libraries register with their node agents. */
+async function installRegistration(file: string): Promise<void> {
+  const program = 'build/bench/peers/register';
+  await run('make', ['--silent', '-C', join(BUILD_DIRECTORY, '..'), program]);
+  await copyFile(join(BUILD_DIRECTORY, '..', program), file);
 }
 
 /** The folders that every container has. */

@@ -1,5 +1,5 @@
 import { GROUP_KIND, API_VERSION } from '../../src/kube/quota/names.js';
-import { GROUP_LABEL } from '../../src/quota/index.js';
+import { GROUP_LABEL } from '../../src/quota/internal.js';
 import { quotaServer } from '../../test/quota-controller/setting.js';
 
 /** What the API server holds: this many Deployments, evenly in this many groups. */

@@ -8,4 +8,9 @@ $(BUILD)/bench/%: bench/%.c bench/module.mk test/gpu_kernels.h Makefile $(BUILD)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -Itest $< $(LDFLAGS) $(BUILD)/sim/libcuda.so.1 -pthread -ldl -lm -o $@
 
+# Without libraries, for containers whose libraries are under test. Only benchmarks beside other projects build it.
+$(BUILD)/bench/peers/register: bench/peers/register.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -static $< -o $@
+
 ALL += $(BENCH_PROGRAMS)

@@ -79,7 +79,7 @@ static void map_file(void) {
   int error;
   if (here.file != NULL) return;
   vgpu_path(path, sizeof path, VGPU_ACTIVITY_FILE);
-  here.file = os_map_file(path, sizeof *here.file, true, &error);
+  here.file = os_map_file(path, sizeof *here.file, true, NULL, &error);
 }
 
 void activity_set(enum activity activity) {

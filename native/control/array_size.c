@@ -75,6 +75,12 @@ static uint64_t bits_per_pixel(CUarray_format format, unsigned int channels) {
   return 128;
 }
 
+bool array_is_valid(const CUDA_ARRAY3D_DESCRIPTOR *array) {
+  bool layered = (array->Flags & CUDA_ARRAY3D_LAYERED) != 0, cube = (array->Flags & CUDA_ARRAY3D_CUBEMAP) != 0;
+  if (array->Width == 0 || (layered && array->Depth == 0)) return false;
+  return !cube || (array->Height == array->Width && array->Depth > 0 && array->Depth % 6 == 0);
+}
+
 static uint64_t at_least_one(uint64_t size) {
   return size == 0 ? 1 : size;
 }

@@ -3,10 +3,14 @@
 #define VGPU_ARRAY_SIZE_H
 
 #include "cuda_abi.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Bytes of an array; 0 if it has no memory of its own (sparse, mapped later); UINT64_MAX on overflow. */
 uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array);
+
+/* False for a shape that no driver accepts. */
+bool array_is_valid(const CUDA_ARRAY3D_DESCRIPTOR *array);
 
 /* Bytes of all levels of a mipmapped array. Levels beyond the possible number are ignored. */
 uint64_t mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int levels);

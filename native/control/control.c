@@ -24,8 +24,11 @@ static void handle_fork(void) {
   if (!fork_handled) fork_handled = pthread_atfork(NULL, NULL, in_child) == 0;
 }
 
+/* Programs that find no GPU ask again and again, so a reason is logged when it is new. */
 static bool refuse(const char *what, const char *why) {
-  log_line(VGPU_LOG_ERROR, what, why);
+  static const char *told;
+  if (why != told) log_line(VGPU_LOG_ERROR, what, why);
+  told = why;
   return false;
 }
 
@@ -42,7 +45,7 @@ static bool join(void) {
 static bool enforce(void) {
   const char *why;
   log_set_level(control.limits->header.log_level);
-  control.ledger.usage = usage_open(&why);
+  if (control.ledger.usage == NULL) control.ledger.usage = usage_open(&why);
   if (control.ledger.usage == NULL) return refuse("cannot enforce the limits: ", why);
   handle_fork();
   return join();
@@ -54,7 +57,8 @@ static enum control_mode decide(void) {
     refuse("the driver was not found: ", "libcuda-origin.so.1 is not loaded");
     return CONTROL_BROKEN;
   }
-  switch (limits_open(&control.limits, &why)) {
+  enum limits_status status = control.limits == NULL ? limits_open(&control.limits, &why) : LIMITS_PRESENT;
+  switch (status) {
   case LIMITS_ABSENT:
     return CONTROL_PASSING;
   case LIMITS_BROKEN:
@@ -68,10 +72,9 @@ static enum control_mode decide(void) {
 
 bool control_start(void) {
   lock_take(&starting);
-  if (!started) {
-    control.mode = decide();
-    started = true;
-  }
+  if (!started) control.mode = decide();
+  /* What prevents a start can end: descriptors and process slots become free, files are written. */
+  started = control.mode != CONTROL_BROKEN;
   bool may_run = control.mode != CONTROL_BROKEN;
   bool joined = control.mode != CONTROL_ENFORCING || control.ledger.slot != USAGE_NO_SLOT || join();
   lock_release(&starting);

@@ -10,7 +10,7 @@
 enum control_mode {
   CONTROL_PASSING = 0, /* before cuInit, and when there is nothing to enforce */
   CONTROL_ENFORCING,
-  CONTROL_BROKEN, /* limits cannot be enforced: cuInit fails */
+  CONTROL_BROKEN, /* limits cannot be enforced now: cuInit fails */
 };
 
 struct control {
@@ -22,8 +22,8 @@ struct control {
 
 extern struct control control __attribute__((visibility("hidden")));
 
-/* Reads the limits and registers the process; false if cuInit must fail. Runs once per process; later calls return the
- * same result. */
+/* Reads the limits and registers the process; false if cuInit must fail. The first success counts for the life of the
+ * process; after a failure the next call decides anew. */
 bool control_start(void);
 
 /* Slow path of control_enforces: registers a child made by fork. */

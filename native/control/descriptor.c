@@ -1,7 +1,9 @@
 #define _GNU_SOURCE
 #include "descriptor.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Missing in the headers of old C libraries; the values are the same on every architecture. */
@@ -17,6 +19,19 @@ static struct flock lock_on(uint64_t byte, uint64_t count, short type) {
 bool descriptor_mark(int fd, uint64_t byte) {
   struct flock lock = lock_on(byte, 1, F_RDLCK);
   return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+void descriptor_unmark(int fd, uint64_t byte) {
+  struct flock lock = lock_on(byte, 1, F_UNLCK);
+  fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+void *descriptor_keep_marks(int fd) {
+  void *kept = mmap(NULL, DESCRIPTOR_KEPT_BYTES, PROT_NONE, MAP_SHARED, fd, 0);
+  if (kept == MAP_FAILED) return NULL;
+  if (madvise(kept, DESCRIPTOR_KEPT_BYTES, MADV_DONTFORK) == 0) return kept;
+  munmap(kept, DESCRIPTOR_KEPT_BYTES);
+  return NULL;
 }
 
 /* "/proc/self/fd/<fd>" */
@@ -57,6 +72,7 @@ int descriptor_probe(const char *path, const struct os_file *file) {
   if (probe < 0) return -1;
   if (os_identify(probe, &found) && found.device == file->device && found.inode == file->inode) return probe;
   close(probe);
+  errno = ESTALE;
   return -1;
 }
 

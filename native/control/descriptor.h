@@ -11,11 +11,18 @@
 
 /* Marks `fd`, and all later copies of it, with a lock on one byte. False: the system does not support this. */
 bool descriptor_mark(int fd, uint64_t byte);
+void descriptor_unmark(int fd, uint64_t byte);
+
+/* Keeps the marks of `fd` when it is closed, until this process ends, executes another program, or passes the result to
+ * os_unmap_memory with DESCRIPTOR_KEPT_BYTES. Children do not keep them. NULL on failure. */
+void *descriptor_keep_marks(int fd);
+#define DESCRIPTOR_KEPT_BYTES 1
 
 /* The path of the file behind `fd`. False: it does not fit, or opening it does not yield the same file. */
 bool descriptor_path(int fd, char *path, size_t room);
 
-/* Opens the file of marked descriptors again: by its path, or through one of the descriptors. -1 on failure. */
+/* Opens the file of marked descriptors again: by its path, or through one of the descriptors. -1 on failure, with
+ * ESTALE in errno if another file has that path. */
 int descriptor_probe(const char *path, const struct os_file *file);
 int descriptor_probe_by(int fd);
 void descriptor_close_probe(int probe);

@@ -55,12 +55,13 @@ static int match(CUdevice device) {
   return other ? DEVICE_UNLISTED : index;
 }
 
-static void match_all(void) {
+/* False: the driver does not list its devices. */
+static bool match_all(void) {
   int count = 0;
   int listed = 0;
   memset(ordinal_of, -1, sizeof ordinal_of);
-  memset(index_of, DEVICE_UNLISTED, sizeof index_of);
-  if (driver.cuDeviceGetCount(&count) != CUDA_SUCCESS) return;
+  memset(index_of, DEVICE_NONE, sizeof index_of);
+  if (driver.cuDeviceGetCount(&count) != CUDA_SUCCESS) return false;
   if (count > MOST_ORDINALS) count = MOST_ORDINALS;
   for (int ordinal = 0; ordinal < count; ordinal++) {
     CUdevice device;
@@ -74,18 +75,18 @@ static void match_all(void) {
   if (listed == count) control_note(VGPU_TEST_DEVICES_MATCHED);
   if (listed < count) log_line(VGPU_LOG_WARNING, "some visible GPUs are not listed in the limits file", NULL);
   if (count == 1 && listed == 1) only = index_of[0];
+  return true;
 }
 
 /* Runs once: libraries call cuInit again while other threads already use the result. */
 void devices_match(void) {
   lock_take(&matching);
-  if (!matched) match_all();
-  matched = true;
+  if (!matched) matched = match_all();
   lock_release(&matching);
 }
 
 int devices_index(CUdevice device) {
-  return device >= 0 && device < MOST_ORDINALS ? index_of[device] : DEVICE_UNLISTED;
+  return device >= 0 && device < MOST_ORDINALS ? index_of[device] : DEVICE_NONE;
 }
 
 int devices_ordinal(uint32_t index) {

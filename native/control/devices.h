@@ -7,13 +7,14 @@
 #include <stdint.h>
 
 #define DEVICE_UNLISTED (-1)
-/* No context is current and the call names no stream, so the call has no device: the driver itself rejects it. */
+/* The driver itself rejects the call: it has no context and no stream, names a device that does not exist, or has
+ * arguments that no GPU can serve. */
 #define DEVICE_NONE (-3)
 
 /* Reads the driver's devices. Called after a successful cuInit. */
 void devices_match(void);
 
-/* Index in the limits file; DEVICE_UNLISTED if it is not listed. */
+/* Index in the limits file; DEVICE_UNLISTED if it is not listed, DEVICE_NONE if the driver does not show it. */
 int devices_index(CUdevice device);
 
 /* The driver's ordinal of a listed device; -1 if the driver does not show it. */

@@ -17,7 +17,8 @@ static CUDA_ARRAY3D_DESCRIPTOR widened(const CUDA_ARRAY3D_DESCRIPTOR_v1 *array) 
 }
 
 static bool reserve(struct memory_reservation *reservation, CUcontext *context, const CUDA_ARRAY3D_DESCRIPTOR *array) {
-  return memory_reserve(reservation, devices_current(context), array_bytes(array), VGPU_DENIED_ARRAY);
+  return memory_reserve_if(array_is_valid(array), reservation, devices_current(context), array_bytes(array),
+                           VGPU_DENIED_ARRAY);
 }
 
 static CUresult keep(struct memory_reservation *reservation, CUresult result, const CUarray *array, CUcontext context) {
@@ -31,7 +32,7 @@ static CUresult keep(struct memory_reservation *reservation, CUresult result, co
 }
 
 CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *asked) {
-  if (!control_enforces() || asked == NULL) return driver.cuArrayCreate_v2(array, asked);
+  if (!control_enforces() || array == NULL || asked == NULL) return driver.cuArrayCreate_v2(array, asked);
   CUDA_ARRAY3D_DESCRIPTOR description = {
       .Width = asked->Width, .Height = asked->Height, .Format = asked->Format, .NumChannels = asked->NumChannels};
   CUcontext context;
@@ -41,7 +42,7 @@ CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *asked) {
 }
 
 CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *asked) {
-  if (!control_enforces() || asked == NULL) return driver.cuArrayCreate(array, asked);
+  if (!control_enforces() || array == NULL || asked == NULL) return driver.cuArrayCreate(array, asked);
   CUDA_ARRAY3D_DESCRIPTOR description = {
       .Width = asked->Width, .Height = asked->Height, .Format = asked->Format, .NumChannels = asked->NumChannels};
   CUcontext context;
@@ -51,7 +52,7 @@ CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *asked) {
 }
 
 CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *asked) {
-  if (!control_enforces() || asked == NULL) return driver.cuArray3DCreate_v2(array, asked);
+  if (!control_enforces() || array == NULL || asked == NULL) return driver.cuArray3DCreate_v2(array, asked);
   CUcontext context;
   struct memory_reservation mine;
   if (!reserve(&mine, &context, asked)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -59,7 +60,7 @@ CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *asked
 }
 
 CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *asked) {
-  if (!control_enforces() || asked == NULL) return driver.cuArray3DCreate(array, asked);
+  if (!control_enforces() || array == NULL || asked == NULL) return driver.cuArray3DCreate(array, asked);
   CUDA_ARRAY3D_DESCRIPTOR description = widened(asked);
   CUcontext context;
   struct memory_reservation mine;
@@ -77,10 +78,11 @@ CUresult cuArrayDestroy(CUarray array) {
 }
 
 CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *asked, unsigned int levels) {
-  if (!control_enforces() || asked == NULL) return driver.cuMipmappedArrayCreate(array, asked, levels);
+  if (!control_enforces() || array == NULL || asked == NULL) return driver.cuMipmappedArrayCreate(array, asked, levels);
   CUcontext context;
   struct memory_reservation mine;
-  if (!memory_reserve(&mine, devices_current(&context), mipmap_bytes(asked, levels), VGPU_DENIED_MIPMAP))
+  bool valid = array_is_valid(asked) && levels > 0;
+  if (!memory_reserve_if(valid, &mine, devices_current(&context), mipmap_bytes(asked, levels), VGPU_DENIED_MIPMAP))
     return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuMipmappedArrayCreate(array, asked, levels);
   if (result == CUDA_SUCCESS) {

@@ -12,7 +12,7 @@
 #define CREATES(name, parameters, arguments)                                                                           \
   CUresult name parameters {                                                                                           \
     struct contexts_reservation reservation;                                                                           \
-    if (!control_enforces()) return driver.name arguments;                                                             \
+    if (!control_enforces() || context == NULL) return driver.name arguments;                                          \
     if (!contexts_reserve(&reservation, devices_index(device))) return CUDA_ERROR_OUT_OF_MEMORY;                       \
     CUresult result = driver.name arguments;                                                                           \
     if (contexts_commit(&reservation, result == CUDA_SUCCESS ? *context : NULL)) return result;                        \
@@ -80,7 +80,8 @@ static CUcontext primary(CUdevice device) {
 /* Only the call that activates the primary context allocates memory. */
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   struct contexts_reservation reservation;
-  if (!control_enforces() || primary(device) != NULL) return driver.cuDevicePrimaryCtxRetain(context, device);
+  if (!control_enforces() || context == NULL || primary(device) != NULL)
+    return driver.cuDevicePrimaryCtxRetain(context, device);
   if (!contexts_reserve(&reservation, devices_index(device))) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuDevicePrimaryCtxRetain(context, device);
   if (contexts_commit(&reservation, result == CUDA_SUCCESS ? *context : NULL)) return result;
@@ -122,7 +123,8 @@ CUresult cuDevicePrimaryCtxReset(CUdevice device) {
 /* A green context keeps the primary context alive and activates it if necessary. */
 CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description, CUdevice device, unsigned int flags) {
   struct contexts_reservation reservation;
-  if (!control_enforces() || primary(device) != NULL) return driver.cuGreenCtxCreate(green, description, device, flags);
+  if (!control_enforces() || green == NULL || primary(device) != NULL)
+    return driver.cuGreenCtxCreate(green, description, device, flags);
   if (!contexts_reserve(&reservation, devices_index(device))) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuGreenCtxCreate(green, description, device, flags);
   if (contexts_commit(&reservation, result == CUDA_SUCCESS ? primary(device) : NULL)) return result;

@@ -56,6 +56,10 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   uint64_t more = value > before ? memory_product(value - before, each) : 0;
   if (!memory_reserve(&reservation, device, more, VGPU_DENIED_CONTEXT)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuCtxSetLimit(limit, value);
+  if (result == CUDA_SUCCESS && reservation.device < 0) {
+    driver.cuCtxSetLimit(limit, before);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   if (result != CUDA_SUCCESS) {
     memory_cancel(&reservation);
     return result;

@@ -23,10 +23,11 @@ static CUresult keep(struct memory_reservation *reservation, CUresult result, co
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
-  if (!control_enforces()) return driver.cuMemAlloc_v2(pointer, bytes);
+  if (!control_enforces() || pointer == NULL) return driver.cuMemAlloc_v2(pointer, bytes);
   CUcontext context;
   struct memory_reservation reservation;
-  if (!memory_reserve_or_host_back(&reservation, devices_current(&context), memory_taken(bytes), VGPU_DENIED_ALLOC))
+  if (!memory_reserve_or_host_back(true, &reservation, devices_current(&context), memory_taken(bytes),
+                                   VGPU_DENIED_ALLOC))
     return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = reservation.host_backed
                         ? host_backed_allocate(pointer, &reservation, CU_MEM_ATTACH_GLOBAL, VGPU_DENIED_ALLOC)
@@ -35,7 +36,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
 }
 
 CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned int bytes) {
-  if (!control_enforces()) return driver.cuMemAlloc(pointer, bytes);
+  if (!control_enforces() || pointer == NULL) return driver.cuMemAlloc(pointer, bytes);
   CUcontext context;
   struct memory_reservation reservation;
   if (!memory_reserve(&reservation, devices_current(&context), memory_taken(bytes), VGPU_DENIED_ALLOC))
@@ -43,6 +44,11 @@ CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned int bytes) {
   CUresult result = driver.cuMemAlloc(pointer, bytes);
   CUdeviceptr wide = result == CUDA_SUCCESS ? *pointer : 0;
   return keep(&reservation, result, &wide, context);
+}
+
+/* Sizes that the driver accepts in pitched allocations. */
+static bool is_element(unsigned int bytes) {
+  return bytes == 4 || bytes == 8 || bytes == 16;
 }
 
 static uint64_t pitched_bytes(uint64_t width, uint64_t height) {
@@ -63,11 +69,12 @@ static CUresult keep_pitched(struct memory_reservation *reservation, CUresult re
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned int element) {
-  if (!control_enforces()) return driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
+  if (!control_enforces() || pointer == NULL || pitch == NULL)
+    return driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
   CUcontext context;
   struct memory_reservation reservation;
   uint64_t bytes = pitched_bytes(width, height);
-  if (!memory_reserve(&reservation, devices_current(&context), bytes, VGPU_DENIED_PITCH))
+  if (!memory_reserve_if(is_element(element), &reservation, devices_current(&context), bytes, VGPU_DENIED_PITCH))
     return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
   return keep_pitched(&reservation, result, result == CUDA_SUCCESS ? *pitch : 0, height, pointer, context);
@@ -75,11 +82,12 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, s
 
 CUresult cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned int *pitch, unsigned int width, unsigned int height,
                          unsigned int element) {
-  if (!control_enforces()) return driver.cuMemAllocPitch(pointer, pitch, width, height, element);
+  if (!control_enforces() || pointer == NULL || pitch == NULL)
+    return driver.cuMemAllocPitch(pointer, pitch, width, height, element);
   CUcontext context;
   struct memory_reservation reservation;
   uint64_t bytes = pitched_bytes(width, height);
-  if (!memory_reserve(&reservation, devices_current(&context), bytes, VGPU_DENIED_PITCH))
+  if (!memory_reserve_if(is_element(element), &reservation, devices_current(&context), bytes, VGPU_DENIED_PITCH))
     return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuMemAllocPitch(pointer, pitch, width, height, element);
   CUdeviceptr wide = result == CUDA_SUCCESS ? *pointer : 0;
@@ -89,10 +97,11 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned int *pitch, unsigned 
 /* Managed memory may reside on the host, but all of it can migrate to the device, so it is charged in full. What
  * exceeds the limit is charged as host-backed memory. */
 CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flags) {
-  if (!control_enforces()) return driver.cuMemAllocManaged(pointer, bytes, flags);
+  if (!control_enforces() || pointer == NULL) return driver.cuMemAllocManaged(pointer, bytes, flags);
   CUcontext context;
   struct memory_reservation reservation;
-  if (!memory_reserve_or_host_back(&reservation, devices_current(&context), bytes, VGPU_DENIED_MANAGED))
+  bool valid = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
+  if (!memory_reserve_or_host_back(valid, &reservation, devices_current(&context), bytes, VGPU_DENIED_MANAGED))
     return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = reservation.host_backed ? host_backed_allocate(pointer, &reservation, flags, VGPU_DENIED_MANAGED)
                                             : driver.cuMemAllocManaged(pointer, bytes, flags);
@@ -121,7 +130,8 @@ CUresult cuMemFree(CUdeviceptr_v1 pointer) {
 
 /* Memory of another API in this process, for example Vulkan. Its creation was not charged, so the import is. */
 CUresult cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *description) {
-  if (!control_enforces() || description == NULL) return driver.cuImportExternalMemory(memory, description);
+  if (!control_enforces() || memory == NULL || description == NULL)
+    return driver.cuImportExternalMemory(memory, description);
   CUcontext context;
   struct memory_reservation reservation;
   if (!memory_reserve(&reservation, devices_current(&context), description->size, VGPU_DENIED_EXTERNAL))

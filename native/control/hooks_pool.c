@@ -65,7 +65,7 @@ static CUresult allocate(const struct request *request) {
     return call(request);
   }
   int device = devices_of_stream(stream);
-  if (device == DEVICE_NONE) return call(request);
+  if (device == DEVICE_NONE || request->pointer == NULL) return call(request);
   CUmemoryPool handle = request->pool;
   if (handle == NULL && device >= 0) driver.cuDeviceGetMemPool(&handle, devices_ordinal((uint32_t)device));
   if (handle == NULL) return allocate_unpooled(request, device);
@@ -120,7 +120,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
   struct memory_reservation nothing;
   if (device != PLACE_HOST && !memory_reserve(&nothing, device, 0, VGPU_DENIED_POOL)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuMemPoolCreate(pool, properties);
-  if (result != CUDA_SUCCESS || pools_made(*pool, device)) return result;
+  if (result != CUDA_SUCCESS || (device != DEVICE_NONE && pools_made(*pool, device))) return result;
   driver.cuMemPoolDestroy(*pool);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -43,12 +43,18 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
   int device =
       properties != NULL && control_enforces() ? place_of(properties->type, &properties->location) : PLACE_HOST;
   if (device == PLACE_HOST) return driver.cuMemCreate(handle, bytes, properties, flags);
+  size_t step = 0;
+  bool valid =
+      handle != NULL && flags == 0 &&
+      driver.cuMemGetAllocationGranularity(&step, properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) == CUDA_SUCCESS &&
+      (step == 0 || bytes % step == 0);
   struct memory_reservation reservation;
-  if (!memory_reserve(&reservation, device, bytes, VGPU_DENIED_VMM)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!memory_reserve_if(valid, &reservation, device, bytes, VGPU_DENIED_VMM)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuMemCreate(handle, bytes, properties, flags);
   if (result == CUDA_SUCCESS) {
     struct track_entry physical = {.bytes = reservation.bytes, .device = (uint16_t)reservation.device};
-    if (reservation.device < 0 || add_physical(&physical, *handle)) return result;
+    if (reservation.device == DEVICE_UNLISTED || (reservation.device >= 0 && add_physical(&physical, *handle)))
+      return result;
     driver.cuMemRelease(*handle);
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }

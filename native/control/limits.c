@@ -23,16 +23,18 @@ enum limits_status limits_open(const struct vgpu_limits **file, const char **why
     return LIMITS_BROKEN;
   }
   vgpu_path(path, sizeof path, VGPU_LIMITS_FILE);
-  *file = os_map_file(path, sizeof **file, false, &error);
-  if (*file == NULL) {
+  struct vgpu_limits *found = os_map_file(path, sizeof *found, false, NULL, &error);
+  if (found == NULL) {
     *why = error == ENOENT ? "it is missing" : error == EINVAL ? "it is too short" : "it cannot be read";
     return LIMITS_BROKEN;
   }
-  *why = unsound(*file);
-  if (*why != NULL) return LIMITS_BROKEN;
-  if (((*file)->header.policy & VGPU_POLICY_UNENFORCED) == 0) return LIMITS_PRESENT;
-  *file = NULL;
-  return LIMITS_ABSENT;
+  *why = unsound(found);
+  if (*why == NULL && (found->header.policy & VGPU_POLICY_UNENFORCED) == 0) {
+    *file = found;
+    return LIMITS_PRESENT;
+  }
+  os_unmap_memory(found, sizeof *found);
+  return *why == NULL ? LIMITS_ABSENT : LIMITS_BROKEN;
 }
 
 void limits_read(const struct vgpu_limits *file, uint32_t device, struct vgpu_device_live *live) {

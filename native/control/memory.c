@@ -1,8 +1,13 @@
 #include "memory.h"
 #include "control.h"
 #include "devices.h"
+#include "driver.h"
 #include "log.h"
 #include "objects.h"
+
+/* Hooks overestimate what the driver takes by less than this factor: arrays of an unknown format count 128 bits per
+ * pixel instead of 4. */
+#define MOST_OVERESTIMATE 64
 
 #define SHARED_BYTES (1ull << 20)
 #define BLOCK_BYTES (2ull << 20)
@@ -25,7 +30,7 @@ bool memory_charge(uint32_t device, uint64_t bytes) {
 static bool charge_after_reclaim(uint32_t device, uint64_t bytes) {
   if (bytes > limits_budget_now(control.limits, device)) return false;
   if (usage_reclaim(control.ledger.usage, &control.self) > 0 && memory_charge(device, bytes)) return true;
-  if (objects_release_closed(control.ledger.usage) && memory_charge(device, bytes)) return true;
+  if (objects_release_closed(control.ledger.usage, control.ledger.slot) && memory_charge(device, bytes)) return true;
   if (reclaimer == NULL || !reclaimer->reclaim(device)) return false;
   return memory_charge(device, bytes);
 }
@@ -56,26 +61,46 @@ static bool charge_host_backed(uint32_t device, uint64_t bytes) {
          ledger_reserve_host_backed(&control.ledger, bytes, budget) == 0;
 }
 
+/* Whether no GPU of this kind can hold so much. */
+static bool is_impossible(uint32_t device, uint64_t bytes) {
+  size_t total;
+  int ordinal = devices_ordinal(device);
+  return ordinal >= 0 && driver.cuDeviceTotalMem_v2(&total, ordinal) == CUDA_SUCCESS &&
+         bytes / MOST_OVERESTIMATE > total;
+}
+
 static bool reserve_memory(struct memory_reservation *reservation, int device, uint64_t bytes, enum vgpu_denied_api api,
-                           bool may_be_host_backed) {
+                           bool valid, bool may_be_host_backed) {
   reservation->device = device;
   reservation->bytes = bytes;
   reservation->host_backed = false;
   renew_session_if_changed();
   if (device < 0) return device == DEVICE_NONE || (control.limits->header.policy & VGPU_POLICY_DENY_UNLISTED) == 0;
-  if (memory_charge((uint32_t)device, bytes) || charge_after_reclaim((uint32_t)device, bytes)) return true;
-  reservation->host_backed = may_be_host_backed && charge_host_backed((uint32_t)device, bytes);
-  if (!reservation->host_backed) count_denied((uint32_t)device, bytes, api);
-  return reservation->host_backed;
+  if (bytes == 0 || memory_charge((uint32_t)device, bytes) || charge_after_reclaim((uint32_t)device, bytes))
+    return true;
+  reservation->host_backed = valid && may_be_host_backed && charge_host_backed((uint32_t)device, bytes);
+  if (reservation->host_backed) return true;
+  if (!valid || is_impossible((uint32_t)device, bytes)) {
+    reservation->device = DEVICE_NONE;
+    reservation->bytes = 0;
+    return true;
+  }
+  count_denied((uint32_t)device, bytes, api);
+  return false;
 }
 
 bool memory_reserve(struct memory_reservation *reservation, int device, uint64_t bytes, enum vgpu_denied_api api) {
-  return reserve_memory(reservation, device, bytes, api, false);
+  return reserve_memory(reservation, device, bytes, api, true, false);
 }
 
-bool memory_reserve_or_host_back(struct memory_reservation *reservation, int device, uint64_t bytes,
+bool memory_reserve_if(bool valid, struct memory_reservation *reservation, int device, uint64_t bytes,
+                       enum vgpu_denied_api api) {
+  return reserve_memory(reservation, device, bytes, api, valid, false);
+}
+
+bool memory_reserve_or_host_back(bool valid, struct memory_reservation *reservation, int device, uint64_t bytes,
                                  enum vgpu_denied_api api) {
-  return reserve_memory(reservation, device, bytes, api, true);
+  return reserve_memory(reservation, device, bytes, api, valid, true);
 }
 
 void memory_cancel(const struct memory_reservation *reservation) {
@@ -191,7 +216,8 @@ bool memory_view(int device, uint64_t *total, uint64_t *left) {
   if (device < 0) return false;
   limits_read(control.limits, (uint32_t)device, &live);
   if (live.memory_limit_bytes == 0) return false;
-  if (usage_reclaim_rarely(control.ledger.usage, &control.self)) objects_release_closed(control.ledger.usage);
+  if (usage_reclaim_rarely(control.ledger.usage, &control.self))
+    objects_release_closed(control.ledger.usage, control.ledger.slot);
   if (reclaimer != NULL) reclaimer->update((uint32_t)device);
   uint64_t budget = limits_memory_budget(&live);
   uint64_t held = ledger_held(&control.ledger, (uint32_t)device);

@@ -3,6 +3,7 @@
 #define VGPU_MEMORY_H
 
 #include "cuda_abi.h"
+#include "devices.h"
 #include "track.h"
 #include "vgpu_abi.h"
 #include <stdbool.h>
@@ -14,14 +15,22 @@ struct memory_reservation {
   bool host_backed; /* beyond the memory limit; the hook allocates it with host_backed_allocate */
 };
 
-/* Reserves `bytes` on `device` before the driver call. If they do not fit, memory of dead processes and unused memory
- * of pools is reclaimed first. On DEVICE_NONE nothing is reserved, because the driver rejects the call. False: refused
- * and counted; the hook returns CUDA_ERROR_OUT_OF_MEMORY. */
+/*
+ * Reserves `bytes` on `device` before the driver call. If they do not fit, memory of dead processes and unused memory
+ * of pools is reclaimed first. On DEVICE_NONE nothing is reserved, because the driver rejects the call. The device of
+ * the reservation is also DEVICE_NONE if `bytes` exceed what any GPU has: the driver knows which error that is, and
+ * allocators act on it. If the driver accepts such a call, the hook undoes it. False: refused and counted; the hook
+ * returns CUDA_ERROR_OUT_OF_MEMORY.
+ */
 bool memory_reserve(struct memory_reservation *reservation, int device, uint64_t bytes, enum vgpu_denied_api api);
+/* The same for a call whose other arguments may be wrong. With `valid` false, what does not fit is left to the driver
+ * too. */
+bool memory_reserve_if(bool valid, struct memory_reservation *reservation, int device, uint64_t bytes,
+                       enum vgpu_denied_api api);
 
-/* Reserves like memory_reserve, with host-backed memory as the fallback: if `bytes` do not fit into the memory limit,
- * all of them are reserved beyond it, within the limit of host-backed memory. */
-bool memory_reserve_or_host_back(struct memory_reservation *reservation, int device, uint64_t bytes,
+/* Reserves like memory_reserve_if, with host-backed memory as the fallback: if `bytes` do not fit into the memory
+ * limit, all of them are reserved beyond it, within the limit of host-backed memory. */
+bool memory_reserve_or_host_back(bool valid, struct memory_reservation *reservation, int device, uint64_t bytes,
                                  enum vgpu_denied_api api);
 
 /* Cancels a reservation after a failed driver call. */

@@ -28,7 +28,7 @@ static uint64_t used_bytes(uint32_t index, const struct vgpu_device_live *live) 
       __atomic_store_n(&reclaimed_at_ns, now, __ATOMIC_RELAXED);
       process_self(&self);
       usage_reclaim(ledger->usage, &self);
-      objects_release_closed(ledger->usage);
+      objects_release_closed(ledger->usage, USAGE_NO_SLOT);
     }
     used += ledger_held(ledger, index);
   }

@@ -13,23 +13,23 @@ static bool is_identifiable(const struct vgpu_device_identity *identity) {
          (strncmp(identity->uuid, "MIG-", 4) == 0 && identity->pci_bus_id[0] != '\0');
 }
 
-static void open_view(void) {
-  const struct vgpu_limits *limits;
+/* False: a file cannot be read now, so the next call tries again. */
+static bool open_view(void) {
   const char *why;
-  if (limits_open(&limits, &why) == LIMITS_PRESENT) {
-    view.ledger.usage = usage_open(&why);
-    view.limits = limits;
-    view.hides = (limits->header.policy & VGPU_POLICY_DENY_UNLISTED) != 0 && limits->header.device_count > 0;
-    for (uint32_t i = 0; i < limits->header.device_count && i < VGPU_MAX_DEVICES; i++)
-      view.hides &= is_identifiable(&limits->devices[i]);
-  }
-  __atomic_store_n(&opened, true, __ATOMIC_RELEASE);
+  enum limits_status status = view.limits == NULL ? limits_open(&view.limits, &why) : LIMITS_PRESENT;
+  if (status != LIMITS_PRESENT) return status == LIMITS_ABSENT;
+  const struct vgpu_limits *limits = view.limits;
+  view.hides = (limits->header.policy & VGPU_POLICY_DENY_UNLISTED) != 0 && limits->header.device_count > 0;
+  for (uint32_t i = 0; i < limits->header.device_count && i < VGPU_MAX_DEVICES; i++)
+    view.hides &= is_identifiable(&limits->devices[i]);
+  view.ledger.usage = usage_open(&why);
+  return view.ledger.usage != NULL;
 }
 
 const struct nvml_view *nvml_view(void) {
   if (!__atomic_load_n(&opened, __ATOMIC_ACQUIRE)) {
     lock_take(&opening);
-    if (!opened) open_view();
+    if (!opened) __atomic_store_n(&opened, open_view(), __ATOMIC_RELEASE);
     lock_release(&opening);
   }
   return &view;

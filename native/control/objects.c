@@ -2,6 +2,8 @@
 #include "descriptor.h"
 #include "fork.h"
 #include "lock.h"
+#include "usage.h"
+#include <errno.h>
 #include <string.h>
 
 #define MOST_OBJECTS VGPU_MAX_PROCESSES
@@ -197,15 +199,38 @@ bool objects_track_descriptor(struct vgpu_usage *usage, uint32_t number, int fd)
 static int probe_file(const struct vgpu_usage_header *header) {
   struct os_file file = {.device = header->descriptor_device, .inode = header->descriptor_inode};
   char path[sizeof header->descriptor_path];
+  errno = 0;
   if (__atomic_load_n(&header->descriptor_known, __ATOMIC_ACQUIRE) != VGPU_DESCRIPTOR_KNOWN) return -1;
   memcpy(path, header->descriptor_path, sizeof path);
   path[sizeof path - 1] = '\0';
   return descriptor_probe(path, &file);
 }
 
-bool objects_release_closed(struct vgpu_usage *usage) {
+static bool is_alone(const struct vgpu_usage *usage, uint32_t slot) {
+  for (uint32_t i = 0, end = usage_slot_high(usage); i < end; i++)
+    if (i != slot && __atomic_load_n(&usage->slots[i].owner, __ATOMIC_SEQ_CST) != 0) return false;
+  return true;
+}
+
+/* A container that was started again has device nodes of its own, and cannot query the descriptors of the one before
+ * it, which have ended with it. True if that freed memory. */
+static bool forget_file(struct vgpu_usage *usage) {
+  uint32_t known = VGPU_DESCRIPTOR_KNOWN;
   bool freed = false;
-  int probe = high(usage) == 0 ? -1 : probe_file(&usage->header);
+  if (!__atomic_compare_exchange_n(&usage->header.descriptor_known, &known, VGPU_DESCRIPTOR_NONE, false,
+                                   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+    return false;
+  for (uint32_t i = 0, end = high(usage); i < end; i++)
+    freed |= __atomic_exchange_n(&usage->slots[i].object.descriptors, 0, __ATOMIC_SEQ_CST) != 0;
+  return freed;
+}
+
+bool objects_release_closed(struct vgpu_usage *usage, uint32_t slot) {
+  bool freed = false;
+  if (high(usage) == 0) return false;
+  int probe = probe_file(&usage->header);
+  bool is_of_another = probe < 0 && (errno == ENOENT || errno == ESTALE);
+  if (is_of_another && is_alone(usage, slot)) return forget_file(usage);
   for (uint32_t i = 0, end = high(usage); i < end && probe >= 0; i++) {
     uint32_t *descriptors = &usage->slots[i].object.descriptors;
     uint32_t count = __atomic_load_n(descriptors, __ATOMIC_SEQ_CST);

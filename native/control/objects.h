@@ -40,8 +40,9 @@ static inline uint64_t objects_charged(const struct vgpu_usage *usage, uint32_t 
   return objects_charged_slowly(usage, device);
 }
 
-/* Releases objects whose descriptors have all been closed; true if that freed memory. */
-bool objects_release_closed(struct vgpu_usage *usage);
+/* Releases objects whose descriptors have all been closed; true if that freed memory. `slot`: of the calling process;
+ * any other number if it has none. */
+bool objects_release_closed(struct vgpu_usage *usage, uint32_t slot);
 
 /* Drops all references of a process that has ended. */
 void objects_drop_slot(struct vgpu_usage *usage, uint32_t slot);

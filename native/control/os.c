@@ -59,7 +59,15 @@ long os_read_text(const char *path, char *text, size_t room) {
   return (long)length;
 }
 
-void *os_map_file(const char *path, size_t size, bool writable, int *error) {
+/* Uses the system call, because the fstat symbol requires a newer glibc than containers may have. */
+bool os_identify(int fd, struct os_file *file) {
+  struct stat status;
+  if (syscall(SYS_fstat, fd, &status) != 0) return false;
+  *file = (struct os_file){.device = status.st_dev, .inode = status.st_ino};
+  return true;
+}
+
+void *os_map_file(const char *path, size_t size, bool writable, struct os_file *file, int *error) {
   int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW);
   void *mapped = MAP_FAILED;
   *error = EINVAL;
@@ -68,7 +76,7 @@ void *os_map_file(const char *path, size_t size, bool writable, int *error) {
     return NULL;
   }
   /* Access to a page beyond the end of the file would raise SIGBUS. */
-  if (lseek(fd, 0, SEEK_END) >= (off_t)size) {
+  if (lseek(fd, 0, SEEK_END) >= (off_t)size && (file == NULL || os_identify(fd, file))) {
     mapped = mmap(NULL, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
     if (mapped == MAP_FAILED) *error = errno;
   }
@@ -83,14 +91,6 @@ void *os_map_memory(size_t size) {
 
 void os_unmap_memory(void *memory, size_t size) {
   if (memory != NULL) munmap(memory, size);
-}
-
-/* Uses the system call, because the fstat symbol requires a newer glibc than containers may have. */
-bool os_identify(int fd, struct os_file *file) {
-  struct stat status;
-  if (syscall(SYS_fstat, fd, &status) != 0) return false;
-  *file = (struct os_file){.device = status.st_dev, .inode = status.st_ino};
-  return true;
 }
 
 /* O_NONBLOCK: another container may hold a lease on the file, and open would wait for it. */

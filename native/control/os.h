@@ -22,10 +22,18 @@ void os_backoff(unsigned round);
 /* Reads at most `room` - 1 bytes and adds a terminating zero; returns their number or -errno. */
 long os_read_text(const char *path, char *text, size_t room);
 
+/* Identifies the file behind an open descriptor; false if it is not open. */
+struct os_file {
+  uint64_t device;
+  uint64_t inode;
+};
+bool os_identify(int fd, struct os_file *file);
+
 /*
- * Maps a file of at least `size` bytes. NULL on failure; `*error` is then the errno, EINVAL if the file is too short.
+ * Maps a file of at least `size` bytes and identifies it in `*file` (NULL: not needed). NULL on failure; `*error` is
+ * then the errno, EINVAL if the file is too short.
  */
-void *os_map_file(const char *path, size_t size, bool writable, int *error);
+void *os_map_file(const char *path, size_t size, bool writable, struct os_file *file, int *error);
 
 /* Zeroed memory; NULL if there is none. */
 void *os_map_memory(size_t size);
@@ -33,13 +41,6 @@ void os_unmap_memory(void *memory, size_t size);
 
 /* Reads the beginning of a file into `data` without blocking; returns the bytes read, 0 on failure. */
 size_t os_read_now(const char *path, void *data, size_t room);
-
-/* Identifies the file behind an open descriptor; false if it is not open. */
-struct os_file {
-  uint64_t device;
-  uint64_t inode;
-};
-bool os_identify(int fd, struct os_file *file);
 
 bool os_is_directory(const char *path);
 

@@ -143,7 +143,7 @@ bool pools_reserve_exactly(struct pool *pool, struct memory_reservation *reserva
                            enum vgpu_denied_api api) {
   if (!memory_reserve(reservation, pool->device, bytes, api)) return false;
   lock_take(&lock);
-  pool->pending += bytes;
+  pool->pending += reservation->bytes;
   lock_release(&lock);
   return true;
 }

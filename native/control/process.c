@@ -69,6 +69,12 @@ static void stat_path(char *path, uint32_t pid) {
   memcpy(path, "/stat", 6);
 }
 
+static bool read_stat_of(uint32_t pid, struct stat_line *line) {
+  char path[32];
+  stat_path(path, pid);
+  return read_stat(path, line);
+}
+
 void process_self(struct process_identity *self) {
   struct stat_line line;
   memset(self, 0, sizeof *self);
@@ -93,13 +99,11 @@ bool process_is_of_host(void) {
 }
 
 bool process_is_gone(const struct process_identity *described, const struct process_identity *self) {
-  bool known = described->pid_namespace != 0 && self->pid_namespace != 0;
-  if (known && described->pid_namespace != self->pid_namespace) return false;
+  if (described->pid_namespace == 0 || described->pid_namespace != self->pid_namespace) return false;
   if (kill((pid_t)described->pid, 0) != 0 && errno == ESRCH) return true;
-  char path[32];
   struct stat_line line;
-  stat_path(path, described->pid);
-  if (!read_stat(path, &line)) return false;
+  if (!read_stat_of(self->pid, &line) || line.start_ticks != self->start_ticks) return false;
+  if (!read_stat_of(described->pid, &line)) return false;
   if (described->start_ticks != 0 && line.start_ticks != described->start_ticks) return true;
   /* The first thread may have ended while other threads continue; then the process is still alive. */
   if ((line.state == 'Z' || line.state == 'X') && line.threads <= 1) return true;

@@ -21,7 +21,7 @@ bool process_is_of_host(void);
 void process_self(struct process_identity *self);
 
 /* Whether the process has ended (including zombies), its pid was reused, or its image was replaced by exec. False when
- * that cannot be decided: in another pid namespace, or with a hidden /proc. */
+ * that cannot be decided: in another or unknown pid namespace, or with a /proc that is hidden or of another one. */
 bool process_is_gone(const struct process_identity *described, const struct process_identity *self);
 
 #endif

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "usage.h"
+#include "descriptor.h"
 #include "directory.h"
 #include "objects.h"
 #include "os.h"
@@ -39,17 +40,29 @@ static const char *complete_header(struct vgpu_usage_header *header) {
   return header->version == VGPU_ABI_VERSION ? NULL : "the version of the usage file is not supported";
 }
 
+/* The mapped file. A restart of the container may replace it by another one. */
+static struct os_file mapped_file;
+
+/* Opens the mapped file again, to set or query marks. -1 on failure. */
+static int open_marks(void) {
+  char path[512];
+  vgpu_path(path, sizeof path, VGPU_USAGE_FILE);
+  return mapped_file.inode == 0 ? -1 : descriptor_probe(path, &mapped_file);
+}
+
 struct vgpu_usage *usage_open(const char **why) {
   char path[512];
   int error;
   vgpu_path(path, sizeof path, VGPU_USAGE_FILE);
-  struct vgpu_usage *usage = os_map_file(path, sizeof *usage, true, &error);
+  struct vgpu_usage *usage = os_map_file(path, sizeof *usage, true, &mapped_file, &error);
   if (usage == NULL && (error == ENOENT || error == EINVAL)) {
     make_file(path);
-    usage = os_map_file(path, sizeof *usage, true, &error);
+    usage = os_map_file(path, sizeof *usage, true, &mapped_file, &error);
   }
   *why = usage == NULL ? "the usage file cannot be written" : complete_header(&usage->header);
-  return *why == NULL ? usage : NULL;
+  if (*why == NULL) return usage;
+  os_unmap_memory(usage, sizeof *usage);
+  return NULL;
 }
 
 static void raise_slot_high(struct vgpu_usage *usage, uint32_t to) {
@@ -89,6 +102,7 @@ static bool owner_is_gone(const struct vgpu_process_slot *slot, uint64_t owner, 
   struct process_identity described = {
       .pid = (uint32_t)(owner >> VGPU_SLOT_PID_SHIFT & PID_MASK),
       .start_ticks = owner >> VGPU_SLOT_START_SHIFT,
+      .pid_namespace = self->pid_namespace,
   };
   if ((owner & STATE_MASK) == VGPU_SLOT_LIVE) {
     described.pid_namespace = __atomic_load_n(&slot->pid_namespace, __ATOMIC_RELAXED);
@@ -97,22 +111,41 @@ static bool owner_is_gone(const struct vgpu_process_slot *slot, uint64_t owner, 
   return process_is_gone(&described, self);
 }
 
+/* Makes the slot another owner's. False: another process was first. */
+static bool pass_slot(struct vgpu_process_slot *slot, uint64_t *owner, uint64_t next, bool marked) {
+  if (!__atomic_compare_exchange_n(&slot->owner, owner, next, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return false;
+  __atomic_store_n(&slot->marked_owner, marked ? next : 0, __ATOMIC_RELEASE);
+  return true;
+}
+
+/* Reclaims slot `i` if its owner is gone. `*marks`: the usage file, opened when it is first needed; -1 before. */
+static bool reclaim_slot(struct vgpu_usage *usage, uint32_t i, const struct process_identity *self, int *marks) {
+  struct vgpu_process_slot *slot = &usage->slots[i];
+  uint64_t mark = VGPU_SLOT_MARKS + i, owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
+  if ((owner & STATE_MASK) == VGPU_SLOT_FREE) return false;
+  bool has_mark = __atomic_load_n(&slot->marked_owner, __ATOMIC_ACQUIRE) == owner;
+  if (has_mark && *marks < 0) *marks = open_marks();
+  if (has_mark && *marks >= 0 ? descriptor_marked_elsewhere(*marks, mark, 1) : !owner_is_gone(slot, owner, self))
+    return false;
+  /* The process that marks the slot clears it. If that process is killed as well, the slot holds its identity and can
+   * be reclaimed again. */
+  bool marked = *marks >= 0 && descriptor_mark(*marks, mark);
+  bool passed = pass_slot(slot, &owner, owner_word(VGPU_SLOT_RECLAIMING, self), marked);
+  if (passed) {
+    clear_slot(usage, i);
+    __atomic_store_n(&slot->owner, 0, __ATOMIC_RELEASE);
+  }
+  if (marked) descriptor_unmark(*marks, mark);
+  return passed;
+}
+
 unsigned usage_reclaim(struct vgpu_usage *usage, const struct process_identity *self) {
   unsigned reclaimed = 0;
   uint32_t high = usage_slot_high(usage);
-  for (uint32_t i = 0; i < high; i++) {
-    struct vgpu_process_slot *slot = &usage->slots[i];
-    uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
-    if ((owner & STATE_MASK) == VGPU_SLOT_FREE || !owner_is_gone(slot, owner, self)) continue;
-    /* The process that marks the slot clears it. If that process is killed as well, the slot holds its identity and can
-     * be reclaimed again. */
-    if (!__atomic_compare_exchange_n(&slot->owner, &owner, owner_word(VGPU_SLOT_RECLAIMING, self), false,
-                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-      continue;
-    clear_slot(usage, i);
-    __atomic_store_n(&slot->owner, 0, __ATOMIC_RELEASE);
-    reclaimed++;
-  }
+  int marks = -1;
+  for (uint32_t i = 0; i < high; i++)
+    reclaimed += reclaim_slot(usage, i, self, &marks);
+  descriptor_close_probe(marks);
   return reclaimed;
 }
 
@@ -127,16 +160,19 @@ bool usage_reclaim_rarely(struct vgpu_usage *usage, const struct process_identit
   return true;
 }
 
-static uint32_t take_free_slot(struct vgpu_usage *usage, const struct process_identity *self) {
+/* Takes a free slot and marks it through `marks`, unless that is -1. */
+static uint32_t take_slot(struct vgpu_usage *usage, const struct process_identity *self, int marks) {
   for (uint32_t i = 0; i < VGPU_MAX_PROCESSES; i++) {
     struct vgpu_process_slot *slot = &usage->slots[i];
     uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_RELAXED);
     if ((owner & STATE_MASK) != VGPU_SLOT_FREE) continue;
     /* Sums must include this slot before it can hold anything. */
     raise_slot_high(usage, i + 1);
-    if (!__atomic_compare_exchange_n(&slot->owner, &owner, owner_word(VGPU_SLOT_LIVE, self), false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_RELAXED))
+    bool marked = marks >= 0 && descriptor_mark(marks, VGPU_SLOT_MARKS + i);
+    if (!pass_slot(slot, &owner, owner_word(VGPU_SLOT_LIVE, self), marked)) {
+      if (marked) descriptor_unmark(marks, VGPU_SLOT_MARKS + i);
       continue;
+    }
     __atomic_store_n(&slot->pid_namespace, self->pid_namespace, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->start_stack, self->start_stack, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->registered_at_ns, os_now_ns(), __ATOMIC_RELAXED);
@@ -146,6 +182,15 @@ static uint32_t take_free_slot(struct vgpu_usage *usage, const struct process_id
     return i;
   }
   return USAGE_NO_SLOT;
+}
+
+static uint32_t take_free_slot(struct vgpu_usage *usage, const struct process_identity *self) {
+  int marks = open_marks();
+  void *kept = marks < 0 ? NULL : descriptor_keep_marks(marks);
+  uint32_t slot = take_slot(usage, self, kept == NULL ? -1 : marks);
+  if (slot == USAGE_NO_SLOT) os_unmap_memory(kept, DESCRIPTOR_KEPT_BYTES);
+  descriptor_close_probe(marks);
+  return slot;
 }
 
 /* Detecting dead processes reads one file of /proc per process. When many processes start together, only the first ones

@@ -4,6 +4,7 @@
 #include "fork.h"
 #include "lock.h"
 #include "os.h"
+#include "visible_list.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -36,23 +37,9 @@ static const struct vgpu_device_identity *listed(uint32_t position) {
   return &limits->devices[order[position]];
 }
 
-static bool is_uuid(const char *text) {
-  return strncasecmp(text, "GPU-", 4) == 0 || strncasecmp(text, "MIG-", 4) == 0;
-}
-
-/* The listed GPU that one item of the program's list selects: by number, or by a prefix of its UUID. */
-static const struct vgpu_device_identity *find_listed(const char *item, size_t length) {
-  uint32_t number = 0;
-  if (length >= 4 && is_uuid(item)) {
-    for (uint32_t i = 0; listed(i) != NULL; i++)
-      if (length < sizeof listed(i)->uuid && strncasecmp(listed(i)->uuid, item, length) == 0) return listed(i);
-    return NULL;
-  }
-  for (size_t i = 0; i < length; i++) {
-    if (item[i] < '0' || item[i] > '9' || number > VGPU_MAX_DEVICES) return NULL;
-    number = number * 10 + (uint32_t)(item[i] - '0');
-  }
-  return length == 0 ? NULL : listed(number);
+static bool names(uint32_t position, const char *text, size_t length) {
+  const struct vgpu_device_identity *identity = listed(position);
+  return length < sizeof identity->uuid && strncasecmp(identity->uuid, text, length) == 0;
 }
 
 static size_t append(size_t length, const struct vgpu_device_identity *identity) {
@@ -63,26 +50,22 @@ static size_t append(size_t length, const struct vgpu_device_identity *identity)
   return length + add;
 }
 
-/* Like the driver: the list ends at the first item that matches no GPU. */
 static void write_entry(const char *wanted) {
   size_t length = VARIABLE_LENGTH;
+  uint32_t count = 0, chosen[VISIBLE_LIST_MOST];
+  while (listed(count) != NULL)
+    count++;
   memcpy(entry, VARIABLE, length);
-  for (uint32_t i = 0; wanted == NULL && listed(i) != NULL; i++)
-    length = append(length, listed(i));
-  while (wanted != NULL && *wanted != '\0') {
-    size_t item = strcspn(wanted, ",");
-    const struct vgpu_device_identity *identity = find_listed(wanted, item);
-    if (identity == NULL) break;
-    length = append(length, identity);
-    wanted += item + (wanted[item] == ',');
-  }
+  if (wanted != NULL) count = visible_list_read(wanted, count, count, names, chosen);
+  for (uint32_t i = 0; i < count; i++)
+    length = append(length, listed(wanted == NULL ? i : chosen[i]));
   entry[length] = '\0';
 }
 
 static bool may_hide(void) {
   if (!control_enforces() || (control.limits->header.policy & VGPU_POLICY_DENY_UNLISTED) == 0) return false;
   for (uint32_t i = 0; listed(i) != NULL; i++)
-    if (!is_uuid(listed(i)->uuid)) return false;
+    if (!visible_list_is_uuid(listed(i)->uuid)) return false;
   return listed(0) != NULL;
 }
 

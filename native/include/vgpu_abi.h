@@ -252,8 +252,17 @@ struct vgpu_process_slot {
    * host_backed_limit_bytes. Only slices with one GPU have any. */
   uint64_t host_backed_bytes;
   uint64_t host_backed_tentative_bytes;
-  uint8_t reserved[24];
+  /* Equal to `owner`: the owner holds the mark of this slot, so it lives exactly as long as the mark. */
+  uint64_t marked_owner;
+  uint8_t reserved[16];
 };
+
+/*
+ * The mark of slot i is an open file description lock (F_OFD_SETLK) on byte VGPU_SLOT_MARKS + i of the usage file. The
+ * description is kept open by a mapping that children do not inherit. The kernel therefore removes the mark when the
+ * process ends or executes another program, whatever its namespaces are and whichever descriptors it closes.
+ */
+#define VGPU_SLOT_MARKS (1ull << 41)
 
 /* One process on one device. The memory held on a device is the sum over all processes, so the death of a process
  * removes its own bytes and nothing else. */

@@ -3,6 +3,7 @@
 #include "context.h"
 #include "fault.h"
 #include "process.h"
+#include "visible_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,32 +39,16 @@ static uint32_t enumerated(uint32_t gpu) {
 
 /* "MIG-GPU-<uuid>/<GPU instance>/<compute instance>", the format of drivers before 470, which newer drivers still
  * accept. */
-static bool names_by_parent(const char *text, const struct sim_gpu *instance) {
+static bool names_by_parent(const char *text, size_t length, const struct sim_gpu *instance) {
   char old[96];
   snprintf(old, sizeof old, "MIG-%s/%u/0", driver.machine->node.gpus[instance->parent].uuid, instance->gpu_instance);
-  return strcmp(old, text) == 0;
+  return strlen(old) == length && strncasecmp(old, text, length) == 0;
 }
 
-static bool adds(const char *word, size_t length, uint32_t *gpu) {
-  const struct sim_node *node = &driver.machine->node;
-  char text[96], *end;
-  if (length == 0 || length >= sizeof text) return false;
-  memcpy(text, word, length);
-  text[length] = 0;
-  unsigned long number = strtoul(text, &end, 10);
-  if (*end == 0) {
-    if (number >= node->count) return false;
-    *gpu = enumerated((uint32_t)number);
-    return *gpu != UINT32_MAX;
-  }
-  for (uint32_t i = 0; i < node->boards; i++) {
-    const struct sim_gpu *one = &node->gpus[i];
-    if (!sim_gpu_runs(one)) continue;
-    if (strncmp(one->uuid, text, length) != 0 && !(one->parent >= 0 && names_by_parent(text, one))) continue;
-    *gpu = enumerated(i);
-    return *gpu != UINT32_MAX;
-  }
-  return false;
+static bool names(uint32_t board, const char *text, size_t length) {
+  const struct sim_gpu *one = &driver.machine->node.gpus[board];
+  if (!sim_gpu_runs(one)) return false;
+  return strncasecmp(one->uuid, text, length) == 0 || (one->parent >= 0 && names_by_parent(text, length, one));
 }
 
 /* A process sees one MIG instance, the first that is visible to it, and no other GPU. */
@@ -76,24 +61,18 @@ static void keep_one_instance(void) {
   }
 }
 
-/* CUDA_VISIBLE_DEVICES: ordinals or prefixes of UUIDs. The list ends at the first item that matches no GPU. */
 static void choose_devices(void) {
+  const struct sim_node *node = &driver.machine->node;
   const char *list = getenv("CUDA_VISIBLE_DEVICES");
+  uint32_t count = node->count, chosen[VISIBLE_LIST_MOST];
+  if (list != NULL) count = visible_list_read(list, node->boards, node->count, names, chosen);
   driver.count = 0;
-  for (uint32_t i = 0; list == NULL && i < driver.machine->node.count; i++) {
-    uint32_t gpu = enumerated(i);
-    if (gpu != UINT32_MAX) driver.gpus[driver.count++] = gpu;
-  }
-  if (list == NULL) return;
-  while (*list != 0 && driver.count < SIM_MAX_GPUS) {
-    size_t length = strcspn(list, ",");
-    uint32_t gpu;
-    if (!adds(list, length, &gpu)) return;
-    for (uint32_t i = 0; i < driver.count; i++)
-      if (driver.gpus[i] == gpu) return;
-    driver.gpus[driver.count++] = gpu;
-    list += length;
-    list += *list == ',';
+  for (uint32_t i = 0; i < count && driver.count < SIM_MAX_GPUS; i++) {
+    uint32_t gpu = enumerated(list == NULL ? i : chosen[i]);
+    if (gpu != UINT32_MAX)
+      driver.gpus[driver.count++] = gpu;
+    else if (list != NULL)
+      return;
   }
 }
 

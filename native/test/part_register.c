@@ -6,10 +6,13 @@
 
 /* Leaves the slot of a process that has ended. */
 static void leave_dead(struct vgpu_usage *usage, uint32_t slot) {
+  struct process_identity self;
+  process_self(&self);
   pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) _exit(0);
   waitpid(child, NULL, 0);
+  usage->slots[slot].pid_namespace = self.pid_namespace;
   usage->slots[slot].owner = (uint64_t)child << VGPU_SLOT_PID_SHIFT | VGPU_SLOT_LIVE;
   if (usage->header.slot_high <= slot) usage->header.slot_high = slot + 1;
 }

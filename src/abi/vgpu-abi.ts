@@ -25,6 +25,7 @@ export const SLOT_START_SHIFT = 24;
 export const SLOT_START_BITS = 40;
 export const DESCRIPTOR_LOCKS = 2199023255552;
 export const DESCRIPTORS_OF_OBJECT = 65536;
+export const SLOT_MARKS = 2199023255552;
 export const POLICY = { denyUnlisted: 1, unenforced: 2 } as const;
 export const LOG_LEVEL = { none: 0, error: 1, warning: 2, info: 3, debug: 4 } as const;
 export const LIVE_FLAGS = { alone: 1 } as const;
@@ -127,6 +128,7 @@ export const PROCESS_SLOT = {
   object: 56,
   hostBackedBytes: 88,
   hostBackedTentativeBytes: 96,
+  markedOwner: 104,
   structSize: 128,
 } as const;
 export const LEDGER_ENTRY = {

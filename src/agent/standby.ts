@@ -5,7 +5,8 @@ import { FileLock } from '../host/file-lock.js';
 import { keptAlive } from '../host/keep-alive.js';
 import type { Log } from '../host/log.js';
 import { wait } from '../host/pause.js';
-import { AddressInUse, Listener } from '../http/listener.js';
+import { AddressInUse } from '../http/listen.js';
+import { Listener } from '../http/listener.js';
 import { probeListener } from '../http/probe-listener.js';
 import { displayTls } from './display/index.js';
 

@@ -16,8 +16,9 @@ import {
   HAMI_PRIORITY,
   NVIDIA_GPU,
 } from '../gpu/foreign-requests.js';
+import { readSelection } from '../gpu/gpu-selection.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
-import { list, record, text, texts, type JsonRecord } from '../kube/json.js';
+import { list, record, text, type JsonRecord } from '../kube/json.js';
 import { readPod, type PodContainer } from '../kube/pod.js';
 import { wholeQuantity } from '../manifests/quantity.js';
 import type { GpuShare, MemoryAmount } from './gpu-share.js';
@@ -53,15 +54,20 @@ const CORES_WITHOUT_LIMIT = 10;
 const HAMI_SCHEDULER = 'hami-scheduler';
 const MEBIBYTE = 2 ** 20;
 
+const HAMI_GPU_POLICY = 'hami.io/gpu-scheduler-policy';
 /** Annotations of HAMi whose values mean the same under a key of ours. */
 const EQUALS: Readonly<Record<string, string>> = {
   'nvidia.com/use-gputype': MODELS_KEY,
   'nvidia.com/nouse-gputype': EXCLUDED_MODELS_KEY,
   'nvidia.com/use-gpuuuid': UUIDS_KEY,
   'nvidia.com/nouse-gpuuuid': EXCLUDED_UUIDS_KEY,
-  'hami.io/gpu-scheduler-policy': GPU_POLICY_KEY,
+  [HAMI_GPU_POLICY]: GPU_POLICY_KEY,
   'hami.io/node-scheduler-policy': NODE_POLICY_KEY,
 };
+
+const POLICIES = [GPU_POLICY_KEY, NODE_POLICY_KEY];
+/** HAMi gives each container GPUs that no other container uses. */
+const EXCLUSIVE = 'mutex';
 
 /** Other annotations of HAMi have no equal. */
 const OF_HAMI = /^(?:nvidia\.com\/(?:vgpu-|numa-bind)|hami\.io\/)/u;
@@ -75,6 +81,8 @@ const ENVIRONMENT_OF_HAMI =
  */
 export function convertForeign(object: unknown, options: ForeignOptions): ForeignConversion {
   const pod = readPod(object);
+  const annotations = equalAnnotations(pod.annotations);
+  const isExclusive = pod.annotations[HAMI_GPU_POLICY]?.trim() === EXCLUSIVE;
   const { spec: rawSpec, metadata } = record(object);
   const spec = record(rawSpec);
   const patch: PatchStep[] = [];
@@ -83,7 +91,7 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
   const priorities = new Set<string>();
   for (const where of ['initContainers', 'containers'] as const)
     for (const [index, container] of pod[where].entries()) {
-      const amounts = amountsOf(container, options);
+      const amounts = amountsOf(container, options, isExclusive);
       if (amounts === null) continue;
       if (!amounts.ok) return { kind: 'refused', reason: `container ${container.name}: ${amounts.reason}` };
       const { cores, memoryBlocks, note } = amounts;
@@ -105,28 +113,51 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
       });
     }
   if (patch.length === 0) return { kind: 'unchanged' };
-  const annotations = texts(record(metadata).annotations);
+  if (!annotations.ok) return { kind: 'refused', reason: annotations.reason };
+  notes.push(...annotations.notes);
   const [priority, another] = priorities;
   if (another !== undefined)
     notes.push(`its containers have several values of ${HAMI_PRIORITY}; a pod has one priority`);
   const limits = unlimited.map((name) => `${name}=${CORES_PER_GPU}`).join(',');
   const added = {
-    ...Object.fromEntries(
-      Object.entries(EQUALS).flatMap(([key, ours]) =>
-        annotations[key] === undefined ? [] : [[ours, annotations[key]]],
-      ),
-    ),
+    ...annotations.ours,
     ...(limits === '' ? {} : { [CORE_LIMIT_KEY]: limits }),
     ...(priority === undefined || another !== undefined ? {} : { [PRIORITY_KEY]: priority }),
   };
   if (Object.keys(added).length > 0) {
     if (metadata === undefined) patch.push({ op: 'add', path: '/metadata', value: {} });
-    patch.push({ op: 'add', path: '/metadata/annotations', value: { ...added, ...annotations } });
+    patch.push({ op: 'add', path: '/metadata/annotations', value: { ...added, ...pod.annotations } });
   }
   if (text(spec.schedulerName) === HAMI_SCHEDULER) patch.push({ op: 'remove', path: '/spec/schedulerName' });
-  for (const key of Object.keys(annotations))
+  for (const key of Object.keys(pod.annotations))
     if (OF_HAMI.test(key) && !(key in EQUALS)) notes.push(`annotation ${key} has no equal`);
   return { kind: 'converted', patch, notes };
+}
+
+type EqualAnnotations =
+  | {
+      readonly ok: true;
+      readonly ours: Readonly<Record<string, string>>;
+      readonly notes: readonly string[];
+    }
+  | { readonly ok: false; readonly reason: string };
+
+/**
+ * HAMi's annotations under our keys, each as far as the extender and the agent read its value. A preference that they
+ * lack is left out with a note; a restriction that they cannot keep refuses the pod.
+ */
+function equalAnnotations(annotations: Readonly<Record<string, string>>): EqualAnnotations {
+  const ours: Record<string, string> = {};
+  const notes: string[] = [];
+  for (const [key, own] of Object.entries(EQUALS)) {
+    const value = annotations[key]?.trim() ?? '';
+    if (value === '' || (key === HAMI_GPU_POLICY && value === EXCLUSIVE)) continue;
+    const read = readSelection((name) => (name === own ? value : undefined));
+    if (read.ok) ours[own] = value;
+    else if (POLICIES.includes(own)) notes.push(`annotation ${key}: ${JSON.stringify(value)} has no equal`);
+    else return { ok: false, reason: `annotation ${key}, as ours: ${read.reason}` };
+  }
+  return { ok: true, ours, notes };
 }
 
 type Amounts =
@@ -139,8 +170,12 @@ type Amounts =
     }
   | { readonly ok: false; readonly reason: string };
 
-/** The amounts of a container; null for one that asks for nothing that is converted. */
-function amountsOf({ extended }: PodContainer, { share, gpuMemoryBytes }: ForeignOptions): Amounts | null {
+/** The amounts of a container; null for one that asks for nothing that is converted. Exclusive: whole GPUs. */
+function amountsOf(
+  { extended }: PodContainer,
+  { share, gpuMemoryBytes }: ForeignOptions,
+  isExclusive: boolean,
+): Amounts | null {
   const [gpus, mebibytes, percent, percentOfCores] = [NVIDIA_GPU, HAMI_MEMORY, HAMI_MEMORY_PERCENTAGE, HAMI_CORES].map(
     (name) => wholeQuantity(extended(name)),
   );
@@ -158,6 +193,8 @@ function amountsOf({ extended }: PodContainer, { share, gpuMemoryBytes }: Foreig
           memory: Number(mebibytes) > 0 ? { bytes: Number(mebibytes) * MEBIBYTE } : { percent: Number(percent) || 100 },
         }
       : share;
+  if (isExclusive)
+    return amounts(count * CORES_PER_GPU, 0, `${HAMI_GPU_POLICY}: ${EXCLUSIVE} gives it whole GPUs`, false);
   const { memory } = asked;
   const cores = asked.cores ?? CORES_WITHOUT_LIMIT;
   const isWhole = cores === CORES_PER_GPU;

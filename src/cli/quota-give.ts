@@ -15,7 +15,7 @@ import {
   type Hard,
   readDuration,
   readMoment,
-} from '../quota/index.js';
+} from '../quota/internal.js';
 import { contextOption, kubeconfigOption } from './cluster-options.js';
 import { wholeNumberBetween } from './flag-values.js';
 import { outputOption, print, type Output } from './output.js';

@@ -14,7 +14,7 @@ import {
   createEngine,
   type GroupSpec,
   type QuotaEvent,
-} from '../quota/index.js';
+} from '../quota/internal.js';
 import { plainStatus } from '../quota-command/report.js';
 import { replay, reportOf, scriptProblem, statusesOf } from '../quota-command/replay.js';
 import { readTree } from '../quota-command/tree-file.js';

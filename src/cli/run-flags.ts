@@ -294,14 +294,14 @@ export const RUN_FLAG_GROUPS: readonly FlagGroup[] = [
         default: '5678',
         help: 'HTTP port of the page, graph, usage, version, metrics and probes',
       },
-      { name: 'query-addr', value: 'address', default: 'localhost', help: 'HTTP address' },
+      { name: 'query-addr', value: 'address', default: 'localhost', help: 'HTTP address; :: are all, of IPv4 too' },
       {
         name: 'probe-port',
         value: 'port',
         default: '',
         help: 'separate HTTP port for /healthz and /readyz, without TLS and tokens; empty: --query-port answers them',
       },
-      { name: 'probe-addr', value: 'address', default: '0.0.0.0', help: 'address of --probe-port' },
+      { name: 'probe-addr', value: 'address', default: '::', help: 'address of --probe-port' },
       {
         name: 'tls-cert-file',
         value: 'file',

@@ -1,5 +1,6 @@
 import { Option, type Command } from 'commander';
 import { StartupError } from '../host/startup-error.js';
+import { ALL_ADDRESSES } from '../http/listen.js';
 import type { WebhookConfig } from '../kube/admission/webhook-identity.js';
 import { portNumber } from './flag-values.js';
 
@@ -24,7 +25,7 @@ export interface WebhookOptions {
 /** Adds the flags by which a program serves webhooks; `service` is the default name of its Service. */
 export function addWebhookFlags(command: Command, service: string): Command {
   return command
-    .option('--address <host>', 'address to listen on', '0.0.0.0')
+    .option('--address <host>', 'address to listen on; :: are all, of IPv4 too', ALL_ADDRESSES)
     .addOption(new Option('--port <port>', 'port of the webhooks and metrics').default(8443).argParser(portNumber))
     .addOption(
       new Option(

@@ -34,7 +34,8 @@ export class ClusterCache implements ClusterObserver {
   readonly #taints = new Map<string, readonly Taint[]>();
   /** Pods with GPU requests: bound pods, and pods that wait for a node. */
   readonly #pods = new Map<string, PodView>();
-  readonly #bound = new Set<string>();
+  /** Nodes of the pods that the API server has reported on one, by UID; pods without GPU requests too. */
+  readonly #bound = new Map<string, string>();
   /** UIDs of nominated pods, for which others are evicted, by node name. */
   readonly #nominated = new Map<string, Set<string>>();
   /** By UID of a nominated pod: for each node the victims that were named to the scheduler. */
@@ -63,6 +64,11 @@ export class ClusterCache implements ClusterObserver {
     return this.#bound.has(uid);
   }
 
+  /** The node that the API server has reported the pod on; null without one. */
+  nodeOf(uid: string): string | null {
+    return this.#bound.get(uid) ?? null;
+  }
+
   /** Names of the cordoned nodes. */
   get cordoned(): ReadonlySet<string> {
     return this.#cordoned;
@@ -89,6 +95,7 @@ export class ClusterCache implements ClusterObserver {
         'the inventory annotation of a node is not valid; deriving its GPUs from its capacity',
       );
     this.#cluster.setNode(shape);
+    this.#keepAllNominated(name);
     this.changed();
   }
 
@@ -180,7 +187,7 @@ export class ClusterCache implements ClusterObserver {
     }
   }
 
-  /** Capacity of a node changed: the reservations of its nominated pods are computed again. */
+  /** Capacity of a node changed, or its object: the reservations of its nominated pods are computed again. */
   #keepAllNominated(node: string): void {
     for (const uid of this.#nominated.get(node) ?? []) this.keepNominated(uid);
   }
@@ -212,11 +219,12 @@ export class ClusterCache implements ClusterObserver {
   }
 
   #onNode(pod: PodView, bound: BoundPod): void {
-    this.#bound.add(pod.uid);
     const { uid, gpus } = pod;
+    const isNew = !this.#bound.has(uid);
+    this.#bound.set(uid, bound.nodeName);
     const kept = this.#cluster.reservations.get(uid);
     if (gpus !== null) this.#listener.named(uid);
-    if (kept !== undefined && gpus === null) {
+    if (kept !== undefined && gpus === null && isNew) {
       const placed = this.#cluster.decide(uid, bound.nodeName, bound.demand);
       if (placed.ok) this.#listener.adopted(pod, placed.containers);
       else this.#setPod(bound);

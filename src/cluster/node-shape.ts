@@ -39,7 +39,11 @@ export class NodeShapes {
       const decoded = decodeInventory(text);
       if (decoded.ok)
         return {
-          shape: { ...host, ...this.#fromInventory(decoded.inventory), memoryKnown: true },
+          shape: {
+            ...host,
+            ...this.#fromInventory(decoded.inventory),
+            allowsResize: decoded.inventory.allowsResize,
+          },
           inventoryProblem: null,
         };
       return {
@@ -70,18 +74,14 @@ export class NodeShapes {
     return { gpus, topology: this.#shared(inventory.topology) };
   }
 
-  #fromCapacity(
-    cores: number,
-    blocks: number,
-    model: string,
-  ): { gpus: NodeGpu[]; topology: Topology; memoryKnown: false } {
+  #fromCapacity(cores: number, blocks: number, model: string): { gpus: NodeGpu[]; topology: Topology } {
     const count = Math.min(MAX_GPUS, Math.floor(cores / CORES_PER_GPU));
     const memoryBytes = count === 0 ? 0 : Math.floor(blocks / count) * MEMORY_BLOCK_BYTES;
     const gpus = Array.from({ length: count }, (_, index): NodeGpu => {
       const gpu = { index, minor: index, uuid: '', pciBusId: '', model, memoryBytes, numaNode: null };
       return { gpu, usable: true, foreign: false, freeCores: CORES_PER_GPU, freeMemoryBytes: memoryBytes };
     });
-    return { gpus, topology: this.#shared(uniformTopology(count)), memoryKnown: false };
+    return { gpus, topology: this.#shared(uniformTopology(count)) };
   }
 
   #shared(topology: Topology): Topology {

@@ -5,9 +5,10 @@ import type { Demand } from './placement/demand.js';
 import { demandOf, needsGpu } from './placement/demand.js';
 import type { ContainerGpus } from '../gpu/pods/pod-placement.js';
 import { checkCores, checkPair, MOST_GPU_CONTAINERS, tooManyContainers } from '../gpu/request.js';
+import { misspeltKey } from '../kube/misspelt-key.js';
 import type { Pod, PodContainer } from '../kube/pod.js';
 import { groupMinimumOf, groupOf } from './pod-groups.js';
-import { gpuAmountsOf, gpuRequestOf, namedGpus } from '../kube/pod-gpus.js';
+import { askedByResize, gpuRequestOf, namedGpus } from '../kube/pod-gpus.js';
 
 /** The fields of a pod that the extender uses. */
 export interface PodView {
@@ -128,7 +129,8 @@ export function viewPod(pod: Pod): PodView {
     brokenRule:
       (needs.ok ? null : needs.reason) ??
       [...init, ...containers].map(brokenRuleOf).find((rule) => rule !== null) ??
-      (!read.ok && needsGpu(demand) ? read.reason : null),
+      (!read.ok && needsGpu(demand) ? read.reason : null) ??
+      (needsGpu(demand) ? misspeltKey(pod.annotations) : null),
     initEnded: demand.init.length === 0 || containers.some(({ running, terminated }) => running || terminated),
     gpus:
       pod.node === null
@@ -145,12 +147,15 @@ function tooMany(containers: number): { readonly ok: false; readonly reason: str
   return { ok: false, reason: tooManyContainers(containers) };
 }
 
-/** `resized`: the pod whose running containers may have been resized; null: they have what they request. */
-function gpuDemands(resized: Pod | null, containers: readonly PodContainer[], firstIndex = 0): ContainerDemand[] {
+/** `resizable`: the pod whose running containers may be resized; null for containers that keep what they request. */
+function gpuDemands(resizable: Pod | null, containers: readonly PodContainer[], firstIndex = 0): ContainerDemand[] {
   return containers.flatMap((container, at) => {
-    const { cores, memoryBlocks } = resized === null ? gpuRequestOf(container) : gpuAmountsOf(resized, container);
+    const { cores, memoryBlocks } = gpuRequestOf(container);
     if (cores === 0) return [];
-    return [{ container: firstIndex + at, cores, memoryBytes: memoryBlocks * MEMORY_BLOCK_BYTES }];
+    const asked = resizable === null ? null : askedByResize(resizable, container);
+    const resize = asked && { cores: asked.cores, memoryBytes: asked.memoryBlocks * MEMORY_BLOCK_BYTES };
+    const memoryBytes = memoryBlocks * MEMORY_BLOCK_BYTES;
+    return [{ container: firstIndex + at, cores, memoryBytes, ...(resize && { resize }) }];
   });
 }
 

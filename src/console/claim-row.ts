@@ -6,7 +6,7 @@ import { CORE_RESOURCE, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resou
 import { readResourceClaim } from '../kube/claim-object.js';
 import { record, time } from '../kube/json.js';
 import { claimAmounts, deviceClassesOf } from '../manifests/claim-needs.js';
-import { claimAsPod } from '../quota/index.js';
+import { claimAsPod } from '../quota/internal.js';
 import { ManifestReader } from '../manifests/manifest-reader.js';
 import type { ClaimDevice, ClaimRow, SliceRow } from './rows.js';
 

@@ -8,6 +8,15 @@ export function predicateGpuIndexKey(containerIndex: number): string {
 }
 
 /**
+ * Pod annotation beside `predicateGpuIndexKey`: the same GPUs by UUID, as a comma list of `<index>:<uuid>` in ascending
+ * order of the indexes. The driver numbers GPUs anew where one is taken out or divided. Readers of this project use the
+ * UUIDs, if both annotations name the same indexes: other programs know and write the indexes alone.
+ */
+export function predicateGpuUuidKey(containerIndex: number): string {
+  return `tencent.com/predicate-gpu-uuid-${containerIndex}`;
+}
+
+/**
  * Pod annotation: comma list of the GPU indexes of `spec.initContainers[i]`, sidecars included. The original has no
  * annotation for init containers; the node agent writes this one when the container starts.
  */

@@ -140,9 +140,10 @@ export function allows(selection: GpuSelection, { model, uuid, instance }: Gpu):
   );
 }
 
-/** Several whole GPUs of a container must have equal kinds. */
-export function kindOf({ equalGpus, sameNuma }: GpuSelection, { model, memoryBytes, numaNode }: Gpu): string {
-  return `${equalGpus ? `${memoryBytes} ${model}` : ''}@${sameNuma ? String(numaNode) : ''}`;
+/** Several whole GPUs of a container must have equal kinds. A GPU of an unknown NUMA node is near no other one. */
+export function kindOf({ equalGpus, sameNuma }: GpuSelection, { index, model, memoryBytes, numaNode }: Gpu): string {
+  const near = numaNode === null ? `alone ${index}` : String(numaNode);
+  return `${equalGpus ? `${memoryBytes} ${model}` : ''}@${sameNuma ? near : ''}`;
 }
 
 const MOST_IN_WORDS = 3;

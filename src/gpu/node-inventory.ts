@@ -12,18 +12,21 @@ import { levelBetween, linksBetween, topologyOfPairs, type Topology } from './to
  *     {"version":1,
  *      "cards":[{"index":0,"minor":0,"uuid":"GPU-...","pciBusId":"00000000:3B:00.0","model":"...","memoryBytes":85899345920,"numaNode":0,
  *                "health":"healthy","foreign":false,"freeCores":100,"freeMemoryBytes":85899345920}, ...],
+ *      "resize":true,
  *      "levels":[["PIX","SYS"],["SYS"]],
  *      "nvlinks":[[4,0],[0]]}
  *
- * `levels[a][k]` and `nvlinks[a][k]` are of the pair (a, a + 1 + k) of positions in `cards`: the upper triangle of both
- * matrices. A MIG instance is a separate entry with `mig`: `{"profile":"1g.10gb","parentUuid":"GPU-...",
- * "gpuInstance":7,"computeInstance":0,"multiprocessors":16}`. Readers ignore fields that they do not know; a change
- * that they could not ignore gets a new version.
+ * `resize` is absent on a node that does not allow it. `levels[a][k]` and `nvlinks[a][k]` are of the pair
+ * (a, a + 1 + k) of positions in `cards`: the upper triangle of both matrices. A MIG instance is a separate entry with
+ * `mig`: `{"profile":"1g.10gb","parentUuid":"GPU-...","gpuInstance":7,"computeInstance":0,"multiprocessors":16}`.
+ * Readers ignore fields that they do not know; a change that they could not ignore gets a new version.
  */
 export interface NodeInventory {
   readonly gpus: readonly InventoryGpu[];
   /** Position i is `gpus[i]`. */
   readonly topology: Topology;
+  /** Whether running containers may get more than they request; absent: no. */
+  readonly allowsResize?: boolean;
 }
 
 export interface InventoryGpu {
@@ -75,6 +78,7 @@ export function encodeInventory(inventory: NodeInventory): string {
       freeCores,
       freeMemoryBytes,
     })),
+    ...(inventory.allowsResize === true ? { resize: true } : {}),
     levels: triangle((a, b) => levelBetween(inventory.topology, a, b)),
     nvlinks: triangle((a, b) => linksBetween(inventory.topology, a, b)),
   });
@@ -121,7 +125,8 @@ function readInventory(value: unknown): NodeInventory {
     const other = gpus.findIndex((candidate) => candidate.gpu.index === gpu.index || candidate.gpu.uuid === gpu.uuid);
     if (other !== at) throw new Malformed(`GPUs ${other} and ${at} have the same index or UUID`);
   }
-  return { gpus, topology: readTopology(gpus.length, document) };
+  const topology = readTopology(gpus.length, document);
+  return { gpus, topology, ...(document.resize === true ? { allowsResize: true } : {}) };
 }
 
 function readGpu(entry: Record<string, unknown>, where: string): InventoryGpu {

@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Device nodes that every CUDA program needs; the driver's modules or nvidia-modprobe create them. */
@@ -11,11 +11,32 @@ const OPTIONAL = ['nvidia-uvm-tools', 'nvidia-modeset'];
 const CAPABILITIES = '/proc/driver/nvidia/capabilities';
 const CAPABILITY_DIRECTORY = 'nvidia-caps';
 
+/** The host's /dev: a container's own is filled when it starts. */
+export function hostDevices(hostRoot: string): string {
+  const mounted = join(hostRoot, 'dev');
+  return existsSync(mounted) ? mounted : '/dev';
+}
+
 /** The device nodes of the NVIDIA driver besides those of the GPUs, as paths in the searched directory. */
 export interface NvidiaNodes {
   readonly found: readonly string[];
   /** Missing nodes that every CUDA program needs. */
   readonly missing: readonly string[];
+}
+
+/** The device nodes of NVIDIA's driver that the machine has, as paths below `devices`. */
+export function nvidiaNodeNames(devices = '/dev'): readonly string[] {
+  const names = (directory: string) => {
+    try {
+      return readdirSync(join(devices, directory)).sort();
+    } catch {
+      return [];
+    }
+  };
+  return [
+    ...names('').filter((name) => /^nvidia(\d+|ctl|-uvm|-uvm-tools|-modeset)$/.test(name)),
+    ...names('nvidia-caps').map((name) => join('nvidia-caps', name)),
+  ];
 }
 
 /**

@@ -5,13 +5,28 @@ import type { ListenerLimits } from './limits.js';
 /** Chunks up to this size are joined: a separate chunk of one byte takes a hundred bytes of memory. */
 const SMALL_CHUNK_BYTES = 512;
 
+/** Bytes up to which a body is small: most objects that people write. */
+const SMALL_BODY_BYTES = 128 << 10;
+/** The part of the memory for bodies that large ones may take. The rest is kept for small ones. */
+const LARGE_PART = 3 / 4;
+
 type BodyLimits = Pick<ListenerLimits, 'bodyBytes' | 'bodiesBytes' | 'bodiesBytesPerAddress'>;
 
-/** Reads request bodies within limits: of one body, and of all bodies in memory, in total and per address. */
+/** Bytes of bodies in memory. */
+interface Held {
+  all: number;
+  /** Of large bodies. */
+  large: number;
+}
+
+/**
+ * Reads request bodies within limits: of one body, and of all bodies in memory, in total and per address. One address
+ * may speak for many users, as an API server does, so that large bodies of one of them leave room for small ones.
+ */
 export class BodyReader {
   readonly #limits: BodyLimits;
-  #heldBytes = 0;
-  readonly #heldOf = new Map<string, number>();
+  readonly #held: Held = { all: 0, large: 0 };
+  readonly #heldOf = new Map<string, Held>();
 
   constructor(limits: BodyLimits) {
     this.#limits = limits;
@@ -19,7 +34,7 @@ export class BodyReader {
 
   /** Bytes of bodies that are in memory now. */
   get heldBytes(): number {
-    return this.#heldBytes;
+    return this.#held.all;
   }
 
   /**
@@ -36,22 +51,25 @@ export class BodyReader {
     if (announced > 2 * bodyBytes) throw tooLarge();
     const refused: { by: RefusedRequest | null } = { by: null };
     let chunks: Buffer[] = [];
-    let [bytes, held] = [0, 0];
+    let bytes = 0;
+    let held: Held = { all: 0, large: 0 };
     const release = (): void => {
       chunks = [];
-      this.#hold(address, -held);
-      held = 0;
+      this.#hold(address, { all: -held.all, large: -held.large });
+      held = { all: 0, large: 0 };
     };
     const take = (chunk: Buffer): void => {
       bytes += chunk.length;
       if (refused.by !== null) return;
+      const isLarge = Math.max(announced, bytes) > SMALL_BODY_BYTES;
+      const more = { all: chunk.length, large: isLarge ? bytes - held.large : 0 };
       if (bytes > bodyBytes) refused.by = tooLarge();
-      else if (!this.#hasRoom(address, chunk.length))
+      else if (!this.#hasRoom(address, more))
         refused.by = new RefusedRequest(503, 'too many request bodies in memory; try again', { 'retry-after': '1' });
       if (refused.by === null) {
         addChunk(chunks, chunk);
-        held += chunk.length;
-        this.#hold(address, chunk.length);
+        held = { all: held.all + more.all, large: held.large + more.large };
+        this.#hold(address, more);
       } else release();
     };
     try {
@@ -73,18 +91,25 @@ export class BodyReader {
     throw refused.by;
   }
 
-  #hasRoom(address: string, bytes: number): boolean {
+  #hasRoom(address: string, { all, large }: Held): boolean {
     const { bodiesBytes, bodiesBytesPerAddress } = this.#limits;
-    return this.#heldBytes + bytes <= bodiesBytes && (this.#heldOf.get(address) ?? 0) + bytes <= bodiesBytesPerAddress;
+    const fits = (held: Held, most: number): boolean =>
+      held.all + all <= most && (large === 0 || held.large + large <= most * LARGE_PART);
+    return fits(this.#held, bodiesBytes) && fits(this.#heldOf.get(address) ?? NOTHING, bodiesBytesPerAddress);
   }
 
-  #hold(address: string, bytes: number): void {
-    this.#heldBytes += bytes;
-    const held = (this.#heldOf.get(address) ?? 0) + bytes;
-    if (held === 0) this.#heldOf.delete(address);
+  #hold(address: string, { all, large }: Held): void {
+    this.#held.all += all;
+    this.#held.large += large;
+    const held = this.#heldOf.get(address) ?? { all: 0, large: 0 };
+    held.all += all;
+    held.large += large;
+    if (held.all === 0) this.#heldOf.delete(address);
     else this.#heldOf.set(address, held);
   }
 }
+
+const NOTHING: Held = { all: 0, large: 0 };
 
 /**
  * Calls `take` with each chunk of the body; false discards the rest, and closes the connection. By listeners: an

@@ -9,7 +9,6 @@ import { createServer as createHttpsServer, type Server as HttpsServer } from 'n
 import type { AddressInfo, Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { systemClock } from '../host/clock.js';
-import { StartupError } from '../host/startup-error.js';
 import { LimitedLog, type LimitedLogTarget } from '../host/limited-log.js';
 import { AddressRates, type Rate } from './address-rates.js';
 import { plain, RefusedRequest, type Answer } from './answer.js';
@@ -19,6 +18,7 @@ import { boundedRequest } from './bounded-request.js';
 import { answerDirectly } from './direct-probe.js';
 import { HeldAnswers } from './held-answers.js';
 import { LISTENER_LIMITS, type ListenerLimits } from './limits.js';
+import { listen } from './listen.js';
 import { isLoopback, namesLoopback } from './loopback.js';
 import { OpenConnections, type Exchange } from './open-connections.js';
 import { probeAnswer, probeRoute, type Readiness } from './probe-routes.js';
@@ -167,14 +167,7 @@ export class Listener {
       this.renew(await tls.read());
       tls.follow((material) => this.renew(material));
     }
-    await new Promise<void>((resolve, reject) => {
-      const failed = (error: NodeJS.ErrnoException): void => reject(listenProblem(address, port, error));
-      this.#server.once('error', failed);
-      this.#server.listen(port, address, () => {
-        this.#server.off('error', failed);
-        resolve();
-      });
-    });
+    await listen(this.#server, port, address);
   }
 
   /** New connections use this certificate. */
@@ -356,20 +349,4 @@ async function refusedToken(
     case 'unavailable':
       return plain(503, `the token cannot be reviewed now: ${decision.reason}`, { 'retry-after': '5' });
   }
-}
-
-/** Another program listens on the address. */
-export class AddressInUse extends StartupError {}
-
-function listenProblem(address: string, port: number, { code, message }: NodeJS.ErrnoException): StartupError {
-  const place = `cannot listen on ${address.includes(':') ? `[${address}]` : address}:${port}`;
-  if (code === 'EADDRINUSE')
-    return new AddressInUse(`${place}: another program listens there; stop it or choose another port`);
-  const why =
-    code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND'
-      ? 'this machine has no such address'
-      : code === 'EACCES'
-        ? 'ports below 1024 need root'
-        : message;
-  return new StartupError(`${place}: ${why}`);
 }

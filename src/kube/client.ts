@@ -194,7 +194,10 @@ export class KubeClient implements KubeApi {
     outgoing.on('close', () => this.#open.delete(outgoing));
     // The code that waits for the answer gets the error as well; without this listener it would end the process.
     outgoing.on('error', () => undefined);
-    outgoing.on('socket', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS));
+    // A kept connection has it already: each call is several system calls.
+    outgoing.on('socket', (socket) => {
+      if (!outgoing.reusedSocket) socket.setKeepAlive(true, KEEP_ALIVE_MS);
+    });
     const { mayStillSend } = request;
     if (mayStillSend === undefined) outgoing.end(body ?? undefined);
     else

@@ -108,14 +108,6 @@ export function chargedAmounts(annotation: Annotation, container: string, reques
   return larger(asked, readResizeStatus(annotation(RESIZE_STATUS_KEY), container) ?? requested);
 }
 
-/** Like `chargedAmounts`, without an amount that the node agent has called infeasible. */
-export function reservedAmounts(annotation: Annotation, container: string, requested: GpuAmounts): GpuAmounts {
-  const status = readResizeStatus(annotation(RESIZE_STATUS_KEY), container);
-  const asked = readResize(annotation, container, requested)?.amounts ?? requested;
-  const isInfeasible = status?.pending?.reason === 'Infeasible' && sameAmounts(status.pending.asked, asked);
-  return larger(isInfeasible ? requested : asked, status ?? requested);
-}
-
 /** The status for readers: "60 cores and 6144 MiB", and what is asked for and why that is not so. */
 export function resizeInWords({ pending, ...has }: ResizeStatus): string {
   if (pending === undefined) return amountsInWords(has);

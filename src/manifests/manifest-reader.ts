@@ -7,10 +7,12 @@ export class ManifestReader {
 
   /** The value at a path of names; undefined if one of them is missing. */
   at(value: Json, ...names: readonly string[]): Json {
-    return names.reduce<Json>(
-      (inner, name) => (isObject(inner) && Object.hasOwn(inner, name) ? inner[name] : undefined),
-      value,
-    );
+    let inner = value;
+    for (const name of names) {
+      if (!isObject(inner) || !Object.hasOwn(inner, name)) return undefined;
+      inner = inner[name];
+    }
+    return inner;
   }
 
   /** The fields of an object; empty if it is absent. */

@@ -1,4 +1,4 @@
-import { apiGroupOf, type Evaluation, type Evaluator, type GroupSpec } from '../quota/index.js';
+import { apiGroupOf, type Evaluation, type Evaluator, type GroupSpec } from '../quota/internal.js';
 import { ManifestReader, type Json } from '../manifests/manifest-reader.js';
 import { readGroupResource } from './tree-file.js';
 
@@ -21,6 +21,8 @@ export type BundleEntry =
 export interface BundleReviewer {
   /** Label that names the group of a workload. */
   readonly groupLabel: string;
+  /** The group that pays for objects of a namespace without the label; empty for none. */
+  defaultGroup(namespace: string): string;
   /** Undefined for a kind that is not a workload. */
   evaluatorOf(apiVersion: string, kind: string): Evaluator | undefined;
   evaluate(manifest: Json): Promise<Evaluation>;
@@ -59,7 +61,7 @@ export async function readEntry(manifest: Json, reviewer: BundleReviewer): Promi
   if (evaluator === undefined) return { is: 'unreviewed', name, reason: `${kind} is not a kind of workload` };
   if (!evaluator.charges)
     return { is: 'unreviewed', name, reason: `a ${kind} is not charged; the objects that it creates are` };
-  if (!isLabelled(reader, manifest, reviewer.groupLabel)) {
+  if (!isReviewed(reader, manifest, reviewer)) {
     const missing = await reviewer.missingGroup(manifest);
     if (missing !== null) return { is: 'refused', name, code: 'Forbidden', reason: missing };
     return { is: 'unreviewed', name, reason: unlabelledReason(reader, manifest, reviewer.groupLabel) };
@@ -90,7 +92,7 @@ async function autoscalerOf(
   const target = await reviewer.target(apiVersion, kind, namespace, targetName);
   if (target === null || target === undefined)
     return { is: 'unreviewed', name, reason: `not checked: its target ${kind} ${targetName} is not known` };
-  if (!isLabelled(reader, target, reviewer.groupLabel))
+  if (!isReviewed(reader, target, reviewer))
     return { is: 'unreviewed', name, reason: `its target ${kind} ${targetName} names no group` };
   const scaled = reviewer.scaled(target, maxReplicas);
   if (!scaled.ok)
@@ -105,6 +107,12 @@ function unlabelledReason(reader: ManifestReader, manifest: Json, label: string)
   return isLabelled(reader, pods, label)
     ? `no webhook would review it: the label ${label} is on its pods, but must be on the object itself`
     : `no webhook would review it: the label ${label} is missing`;
+}
+
+/** Whether the webhooks review a workload: it names its group, or a group pays for its namespace. */
+function isReviewed(reader: ManifestReader, manifest: Json, reviewer: BundleReviewer): boolean {
+  const namespace = reader.text(reader.at(manifest, 'metadata', 'namespace'), 'metadata.namespace');
+  return isLabelled(reader, manifest, reviewer.groupLabel) || reviewer.defaultGroup(namespace) !== '';
 }
 
 function isLabelled(reader: ManifestReader, object: Json, label: string): boolean {

@@ -1,5 +1,12 @@
 import * as z from 'zod';
-import { type Command, readDuration, readMoment, refOfKey, evaluate, type EvaluationOptions } from '../quota/index.js';
+import {
+  type Command,
+  readDuration,
+  readMoment,
+  refOfKey,
+  evaluate,
+  type EvaluationOptions,
+} from '../quota/internal.js';
 import { grant, loan } from './tree-file.js';
 
 /** A line of a script: a command for the engine, or a query. */

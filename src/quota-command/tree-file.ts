@@ -68,8 +68,11 @@ const customResource = z.object({
     .strictObject({
       parentBizGroup: z.string().optional(),
       namespaceSelector: z.unknown().optional(),
+      defaultFor: z.unknown().optional(),
       weight: z.unknown().optional(),
       reclaim: z.unknown().optional(),
+      preemption: z.unknown().optional(),
+      fromNodes: z.array(z.looseObject({ key: z.string(), min: quantity.optional() })).optional(),
       ...groupFields,
     })
     .omit({ name: true }),
@@ -118,9 +121,20 @@ export function readGroupResource(
 
 function groupOf({
   metadata,
-  spec: { parentBizGroup, namespaceSelector: _namespaces, weight: _weight, reclaim: _reclaim, ...spec },
+  spec: {
+    parentBizGroup,
+    namespaceSelector: _namespaces,
+    defaultFor: _defaults,
+    weight: _weight,
+    reclaim: _reclaim,
+    preemption: _preemption,
+    fromNodes = [],
+    ...spec
+  },
 }: z.infer<typeof customResource>): GroupSpec {
-  return { ...spec, name: metadata.name, parent: parentBizGroup ?? '' };
+  // Without a cluster, limits from nodes are their minimum.
+  const hard = { ...spec.hard, ...Object.fromEntries(fromNodes.map(({ key, min = 0 }) => [key, min])) };
+  return { ...spec, hard, name: metadata.name, parent: parentBizGroup ?? '' };
 }
 
 /** The documents of a YAML text, without empty ones. */

@@ -6,7 +6,7 @@ import {
   type Evaluation,
   type EvaluationOptions,
   type Evaluator,
-} from '../quota/index.js';
+} from '../quota/internal.js';
 import { GROUP_LABEL } from '../manifests/group-label.js';
 import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';
@@ -47,6 +47,10 @@ export class BundleReviews implements BundleReviewer {
 
   get groupLabel(): string {
     return this.#options.evaluation.groupLabel ?? GROUP_LABEL;
+  }
+
+  defaultGroup(namespace: string): string {
+    return this.#options.evaluation.defaultGroup?.(namespace) ?? '';
   }
 
   evaluatorOf(apiVersion: string, kind: string): Evaluator | undefined {

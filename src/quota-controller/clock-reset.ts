@@ -1,7 +1,7 @@
 import type { Clock } from '../host/clock.js';
 import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';
-import { declaredId, type GroupRecord, type StoredRecord } from '../quota/index.js';
+import { declaredId, type GroupRecord, type StoredRecord } from '../quota/internal.js';
 import { QUOTA_LEASE } from '../kube/quota/names.js';
 import { LedgerObjects } from './store/ledger-objects.js';
 import type { LedgerPage } from './store/ledger.js';

@@ -1,4 +1,4 @@
-import { DEFAULT_POLICY, type Policy, Quota, Restorer, latestHead, type StateHead } from '../quota/index.js';
+import { DEFAULT_POLICY, type Policy, Quota, Restorer, latestHead, type StateHead } from '../quota/internal.js';
 import type { Clock } from '../host/clock.js';
 import { inTurns, Turn } from '../host/turn.js';
 import type { KubeApi } from '../kube/client.js';
@@ -26,7 +26,7 @@ export async function readClusterLedger(api: KubeApi, clock: Clock, policy: Part
       if (turn.isOver()) await turn.pass();
     }
   }
-  return new Quota({ clock: () => clock.now(), state: await inTurns(restorer.finishing(head)) });
+  return new Quota({ clock: () => clock.now() }, await inTurns(restorer.finishing(head)));
 }
 
 async function pageOf(

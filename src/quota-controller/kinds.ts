@@ -1,4 +1,4 @@
-import { apiGroupOf, KNOWN_KINDS, refOfKey, type EvaluationOptions, type Evaluator } from '../quota/index.js';
+import { apiGroupOf, KNOWN_KINDS, refOfKey, type EvaluationOptions, type Evaluator } from '../quota/internal.js';
 import { CLAIM_API_VERSION } from '../manifests/claim-needs.js';
 import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';

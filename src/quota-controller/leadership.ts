@@ -155,6 +155,7 @@ export class Leadership {
           ? null
           : new GroupArbitrator({
               ...{ api, engine, reconciler, waiting, podsOfWorkloads, events, log, metrics, clock },
+              borrowedHours: (group) => this.#controller?.borrowedHours(group),
               takeBack: async (uid) => (await this.#admissionCheck?.takeBack(uid)) ?? false,
               mode: config.mode,
               policy: config.policy,

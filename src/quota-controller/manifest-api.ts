@@ -1,4 +1,4 @@
-import { apiGroupOf, type Evaluator } from '../quota/index.js';
+import { apiGroupOf, type Evaluator } from '../quota/internal.js';
 import type { KubeAnswer, KubeApi, KubeRequest } from '../kube/client.js';
 import { failure } from '../kube/failure.js';
 import { record } from '../kube/json.js';

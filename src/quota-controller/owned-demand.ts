@@ -1,4 +1,4 @@
-import type { Demand, PodSet, Resources, Types } from '../quota/index.js';
+import type { Demand, PodSet, Resources, Types } from '../quota/internal.js';
 import { readQuantity } from '../manifests/quantity.js';
 
 /**

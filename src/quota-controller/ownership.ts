@@ -5,7 +5,8 @@ import {
   evaluateAlone,
   type EvaluationOptions,
   type Owner,
-} from '../quota/index.js';
+} from '../quota/internal.js';
+import { GROUP_LABEL } from '../manifests/group-label.js';
 import type { KubeApi } from '../kube/client.js';
 import { selectsLabels } from '../manifests/label-selector.js';
 import { readObject, withReferences, type ServedKind } from './kinds.js';
@@ -69,7 +70,19 @@ export class Ownership {
     return (await this.#options.kueue?.admitted(object)) ?? null;
   }
 
-  async chargeOf({ uid: self, kind, namespace, labels, owner, demand }: OwnedObject): Promise<OwnedCharge> {
+  async chargeOf(object: OwnedObject): Promise<OwnedCharge> {
+    const { demand, labels } = object;
+    const { groupLabel = GROUP_LABEL } = this.#options.evaluation();
+    if (demand === null || (labels[groupLabel] ?? '') !== '') return this.#chargeOf(object);
+    // An object that names no group is covered by an owner of every group, whatever group pays for its namespace.
+    const unnamed = { ...demand, group: '' };
+    const charge = await this.#chargeOf({ ...object, demand: unnamed });
+    if (charge.kind === 'covered' || charge.demand === null) return charge;
+    if (charge.demand === unnamed) return { kind: 'own', demand };
+    return { kind: 'own', demand: { ...charge.demand, group: demand.group } };
+  }
+
+  async #chargeOf({ uid: self, kind, namespace, labels, owner, demand }: OwnedObject): Promise<OwnedCharge> {
     const { api, kinds, evaluation } = this.#options;
     let [link, next, least] = [{ kind, labels }, owner as Owner | null, demand];
     for (let depth = 0; next !== null && depth < MAX_OWNERS; depth++) {

@@ -1,6 +1,6 @@
 import { counted, counter, histogram, Metrics, only, readAt, type Metric } from '../http/metrics.js';
 import { unitOfKey } from '../manifests/key.js';
-import type { GroupStatus, QuotaEngine } from '../quota/index.js';
+import type { GroupStatus, QuotaEngine } from '../quota/internal.js';
 import { reviewSeconds } from '../kube/admission/review-seconds.js';
 import type { AdmissionResponse } from '../kube/admission/review.js';
 import type { EngineClock } from './engine-clock.js';

@@ -3,7 +3,7 @@ import { ANY_CALLER } from '../kube/admission/review-callers.js';
 import { WebhookServer } from '../kube/admission/webhook-server.js';
 import { Events, QUOTA_COMPONENT } from '../kube/events.js';
 import { WorkQueue } from '../kube/work-queue.js';
-import { KNOWN_KINDS } from '../quota/index.js';
+import { KNOWN_KINDS, type EvaluationOptions } from '../quota/internal.js';
 import { quotaReviews } from './admission/quota-reviews.js';
 import { register } from './admission/webhook-objects.js';
 import { WaitingWorkloads } from './give-back/waiting-workloads.js';
@@ -18,6 +18,7 @@ import type { ObjectChange } from '../kube/informer.js';
 import { KnownWorkloads } from './reconciler/known-workloads.js';
 import { OwnedPods } from './reconciler/owned-pods.js';
 import { Reconciler, type ReconcilerOptions } from './reconciler/reconciler.js';
+import { rehearse } from './rehearsal/rehearsal.js';
 import { ServedKinds } from './served-kinds.js';
 import { RESERVATION_MS, type QuotaServiceOptions } from './service-options.js';
 import { WorkloadReader } from './workload-reader.js';
@@ -39,6 +40,9 @@ export class QuotaService {
   #reconciler: Reconciler | null = null;
   #server: WebhookServer | null = null;
   #leadership: Leadership | null = null;
+  readonly #ending = new AbortController();
+  /** Resolves when synthetic reviews have been answered; null after that. */
+  #rehearsal: Promise<void> | null = null;
 
   constructor(options: QuotaServiceOptions) {
     this.#options = options;
@@ -66,6 +70,7 @@ export class QuotaService {
   /** Why the service cannot decide yet; null once it can. */
   get notReady(): string | null {
     if (this.#reconciler?.synced !== true) return 'the ledger is not in sync with the API server yet';
+    if (this.#rehearsal !== null) return 'reviews are rehearsed, so that the first ones are fast';
     return this.#opened?.engineClock.notReady ?? null;
   }
 
@@ -94,6 +99,7 @@ export class QuotaService {
     this.#reconciler = reconciler;
     metrics.watch(opened.engine, reconciler, opened.engineClock, opened.store);
     reconciler.start();
+    this.#rehearse(facts, served);
     const waiting = this.#newWaiting(opened, reconciler);
     const server = this.#newServer(opened, facts, reconciler, reader, waiting);
     this.#server = server;
@@ -120,18 +126,21 @@ export class QuotaService {
       await this.#register();
     });
     served.start();
-    const apply = async (change: FactsChange): Promise<void> => {
-      await this.#applyFacts(change, served, reconciler);
+    const apply = async (changes: ReadonlySet<FactsChange>): Promise<void> => {
+      await this.#applyFacts(changes, served, reconciler);
       leadership.factsChanged();
     };
     this.#factsChanges = new FactsChanges({ facts, apply, clock, log });
     this.#factsChanges.start();
+    reconciler.onChange((name) => facts.groupChanged(name, reconciler.group(name)));
     server.keepCertificate();
   }
 
   /** The order matters: first no new decisions, then pending writes, then another replica may lead. */
   async stop(): Promise<void> {
+    this.#ending.abort();
     this.#factsChanges?.stop();
+    await this.#rehearsal;
     await Promise.all([this.#kinds?.stop(), this.#facts?.stop()]);
     await this.#server?.stop();
     await this.#leadership?.stop();
@@ -141,11 +150,20 @@ export class QuotaService {
     await this.#opened?.engine.close();
   }
 
+  #rehearse(facts: ClusterFacts, served: ServedKinds): void {
+    const { rehearsedReviews: reviews = 0, certificate, metrics, log } = this.#options;
+    if (reviews === 0) return;
+    const [evaluation, kinds] = [(): EvaluationOptions => facts.admission(), () => served.kinds];
+    const rest = { certificate, metrics: metrics.page, log, clock: this.#clock, signal: this.#ending.signal };
+    this.#rehearsal = rehearse({ evaluation, kinds, reviews, ...rest }).then(() => void (this.#rehearsal = null));
+  }
+
   #openFacts(): ClusterFacts {
-    const { api, log, evaluation = {}, kueue = false, kindsMs } = this.#options;
+    const { api, log, evaluation = {}, kueue = false, kindsMs, namespace } = this.#options;
     return new ClusterFacts({
       api,
       evaluation: kueue ? { ...evaluation, kinds: [WORKLOAD_KIND, ...(evaluation.kinds ?? [])] } : evaluation,
+      ownNamespace: namespace,
       log,
       clock: this.#clock,
       everyMs: kindsMs,
@@ -231,15 +249,14 @@ export class QuotaService {
     });
   }
 
-  /** Applies a change of policy or nodes: discovers kinds, updates webhooks, and evaluates workloads again. */
-  async #applyFacts(change: FactsChange, served: ServedKinds, reconciler: Reconciler): Promise<void> {
-    const all = change === 'policy';
-    if (all) {
-      await served.rediscover();
-      await this.#register();
-    }
+  /** Applies changed facts: discovers kinds, updates webhooks, and evaluates workloads again. */
+  async #applyFacts(changes: ReadonlySet<FactsChange>, served: ServedKinds, reconciler: Reconciler): Promise<void> {
+    const all = changes.has('policy');
+    if (all) await served.rediscover();
+    if (all || changes.has('namespaces')) await this.#register();
+    if (changes.has('namespaces')) await reconciler.defaultGroupsChanged();
     // Only the demand of a DaemonSet, its number of pods, depends on the nodes.
-    await reconciler.reread(({ evaluator }) => all || evaluator.kind === 'DaemonSet');
+    if (all || changes.has('nodes')) await reconciler.reread(({ evaluator }) => all || evaluator.kind === 'DaemonSet');
   }
 
   async #register(): Promise<void> {
@@ -255,6 +272,7 @@ export class QuotaService {
       // Kueue's Workloads are charged by the AdmissionCheck.
       kinds: (this.#kinds?.kinds ?? []).filter(({ evaluator }) => evaluator !== WORKLOAD_KIND),
       requireLabel: this.#facts?.policy.requireLabel ?? null,
+      defaultFor: [...(this.#facts?.defaultGroups.claims().values() ?? [])],
       ownNamespace: this.#options.namespace,
       authority: async () => (currentCertificate === undefined ? certificate : await currentCertificate()).authority,
       groupLabel,

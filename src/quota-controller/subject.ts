@@ -1,4 +1,4 @@
-import { apiGroupOf, evaluateAlone, type Evaluation, type Owner } from '../quota/index.js';
+import { apiGroupOf, evaluateAlone, type Evaluation, type Owner } from '../quota/internal.js';
 import { withReplicas, type ServedKind } from './kinds.js';
 import type { KubeObject } from '../kube/object.js';
 import { MAX_OWNERS } from './reconciler/owned-pods.js';

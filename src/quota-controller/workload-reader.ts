@@ -1,10 +1,11 @@
-import { apiGroupOf, evaluateAlone, type Evaluation, type EvaluationOptions } from '../quota/index.js';
+import { apiGroupOf, evaluateAlone, type Evaluation, type EvaluationOptions } from '../quota/internal.js';
 import { GROUP_LABEL } from '../manifests/group-label.js';
 import type { KubeApi } from '../kube/client.js';
 import { readObject, withReferences, type ServedKind } from './kinds.js';
 import type { KubeObject } from '../kube/object.js';
 import { CONFIG_MIRROR_KEY } from '../kube/pod.js';
 import type { KueueObjects } from './kueue/kueue-objects.js';
+import { workloadPriority } from './give-back/workload-priority.js';
 import { asksForNothing, beyondWorkload } from './owned-demand.js';
 import { Ownership } from './ownership.js';
 import type { OwnedPods } from './reconciler/owned-pods.js';
@@ -61,6 +62,11 @@ export class WorkloadReader {
     const charge = await this.ownership.chargeOf({ uid, kind: object.kind ?? '', namespace, labels, owner, demand });
     if (charge.kind === 'covered') return { ok: true, demand: null, reason: 'its owner is charged' };
     return alone.ok && alone.demand !== null && charge.demand !== null ? { ...alone, demand: charge.demand } : alone;
+  }
+
+  /** The priority that the pods of a workload will have. */
+  priorityOf(object: KubeObject): Promise<number> {
+    return workloadPriority(this.#options.api, this.#options.kinds(), object);
   }
 
   /** Why a workload without a group is refused in a namespace that requires one; null if it is admitted. */

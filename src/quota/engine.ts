@@ -1,9 +1,9 @@
-import type { Command } from './core/command.js';
+import type { Command, PodStart, PodStop } from './core/command.js';
 import type { Change } from './core/state/change.js';
-import { checkShape } from './core/command-shape.js';
+import { checkOptions, checkShape } from './core/command-shape.js';
 import type { Decision } from './core/admission/decision.js';
 import type { Demand } from './core/admission/demand.js';
-import type { QuotaEvent } from './core/state/event.js';
+import { EventListeners, type EventListener, type ListenerFailed } from './core/event-listeners.js';
 import type { Explanation } from './core/explain.js';
 import type { GrantSpec } from './core/loans/grants.js';
 import type { GroupSpec } from './core/state/group-spec.js';
@@ -16,7 +16,7 @@ import { Quota, type Clock, type Timed } from './core/quota.js';
 import type { Simulation } from './core/reports/simulation.js';
 import type { OpenReservation } from './core/reservations/reserve.js';
 import type { Charge } from './core/reports/charges.js';
-import type { DriftReport } from './core/reports/refresh.js';
+import { driftEvents, type DriftReport } from './core/reports/refresh.js';
 import { Restorer } from './core/records/restore.js';
 import type { GroupStatus } from './core/reports/status.js';
 import type { QuotaState } from './core/state/state.js';
@@ -35,6 +35,8 @@ export interface EngineOptions {
   readonly policy?: Partial<Policy> | undefined;
   /** Waits between two attempts at a commit that conflicted with another writer. */
   readonly pause?: Pause | undefined;
+  /** Receives what a listener throws; by default an error on the console. */
+  readonly listenerFailed?: ListenerFailed | undefined;
 }
 
 /**
@@ -46,20 +48,27 @@ export class QuotaEngine {
   readonly #quota: Quota;
   readonly #writer: Writer;
   readonly #clock: Clock;
-  readonly #listeners = new Set<(event: QuotaEvent) => void>();
+  readonly #listeners: EventListeners;
+  #isClosed = false;
 
-  private constructor(store: Store, state: QuotaState, writer: Writer, clock: Clock) {
+  private constructor(
+    store: Store,
+    state: QuotaState,
+    writer: Writer,
+    { clock = Date.now, listenerFailed }: EngineOptions,
+  ) {
     this.#store = store;
     this.#writer = writer;
     this.#clock = clock;
-    this.#quota = new Quota({ state, clock });
-    writer.onEvents = (events) => {
-      for (const event of events) this.#listeners.forEach((listener) => listener(event));
-    };
+    this.#quota = new Quota({ clock }, state);
+    this.#listeners = new EventListeners(listenerFailed);
+    writer.onEvents = (events) => this.#listeners.deliver(events);
   }
 
-  /** Reads the store and starts to decide. */
+  /** Reads the store and starts to decide. Rejects with a `ShapeError` for an option that does not exist. */
   static async open(options: EngineOptions = {}): Promise<QuotaEngine> {
+    checkOptions('createEngine', options, ['store', 'clock', 'policy', 'pause', 'listenerFailed']);
+    checkOptions('createEngine: policy', options.policy, Object.keys(DEFAULT_POLICY));
     const store = options.store ?? new MemoryStore();
     const restorer = new Restorer({ ...DEFAULT_POLICY, ...options.policy });
     const { head, revisions } = await store.load(restorer);
@@ -67,7 +76,7 @@ export class QuotaEngine {
     const writer = store.exclusive
       ? new OwningWriter(state, store)
       : new OptimisticWriter(state, store, revisions, options.pause);
-    return new QuotaEngine(store, state, writer, options.clock ?? Date.now);
+    return new QuotaEngine(store, state, writer, options);
   }
 
   /**
@@ -80,6 +89,7 @@ export class QuotaEngine {
     } catch (error) {
       return Promise.reject(error instanceof Error ? error : new Error(String(error)));
     }
+    if (this.#isClosed) return Promise.reject(new Error(`${command.type}: the engine is closed; open another one`));
     return this.#writer.execute(command, at);
   }
 
@@ -92,11 +102,11 @@ export class QuotaEngine {
   }
 
   deleteGroup(name: string, options: { readonly force?: boolean } = {}): Promise<Decision> {
-    return this.execute({ type: 'deleteGroup', name, force: options.force });
+    return this.execute({ type: 'deleteGroup', ...options, name });
   }
 
   admit(demand: Demand, options: { readonly dryRun?: boolean } = {}): Promise<Decision> {
-    return this.execute({ type: 'admit', ...demand, dryRun: options.dryRun });
+    return this.execute({ type: 'admit', ...demand, ...options });
   }
 
   reserve(demand: Demand, ttlMs: number, operation?: string): Promise<Decision> {
@@ -144,9 +154,37 @@ export class QuotaEngine {
     return this.execute({ type: 'observe', ...observation });
   }
 
+  /** A pod was scheduled or resized: its hours count from then on. Late and repeated calls are counted once. */
+  podStarted(start: PodStart): Promise<Decision> {
+    return this.execute({ type: 'podStarted', ...start });
+  }
+
+  /** A pod ended: its hours count until then. Late and repeated calls are counted once. */
+  podStopped(stop: PodStop): Promise<Decision> {
+    return this.execute({ type: 'podStopped', ...stop });
+  }
+
+  /** The object of a pod that was stopped with `retain` was deleted. */
+  podForgotten(pod: string): Promise<Decision> {
+    return this.execute({ type: 'podForgotten', pod });
+  }
+
+  /**
+   * Advances the time: reservations, grants and loans that are due end or begin, and thresholds of budgets that running
+   * pods have passed are announced. Every other command does the same first; call it at `nextTimerAt`, or every minute.
+   */
+  tick(): Promise<Decision> {
+    return this.execute({ type: 'tick' });
+  }
+
   /** The latest time that a command carried. */
   get now(): number {
     return this.#quota.now;
+  }
+
+  /** When the next thing happens by time alone, in milliseconds: see `tick`. Null if nothing is scheduled. */
+  get nextTimerAt(): number | null {
+    return this.#quota.nextTimerAt;
   }
 
   /** A group as this engine knows it; on a shared store, as of its last read. */
@@ -196,7 +234,9 @@ export class QuotaEngine {
 
   /** Recounts all charges and corrects counters that differ. */
   refresh(): DriftReport {
-    return this.#quota.refresh();
+    const report = this.#quota.refresh();
+    this.#listeners.deliver(driftEvents(report, this.#quota));
+    return report;
   }
 
   /** The state of this engine, as records. */
@@ -204,18 +244,22 @@ export class QuotaEngine {
     return this.#writer.records();
   }
 
-  /** Calls `listener` with every event once it is durable; the returned function ends the subscription. */
-  on(listener: (event: QuotaEvent) => void): () => void {
-    this.#listeners.add(listener);
+  /**
+   * Calls `listener` with every event once it is durable and its command is answered; the returned function ends the
+   * subscription. What a listener throws changes no decision: see `EventListeners`.
+   */
+  on(listener: EventListener): () => void {
+    const remove = this.#listeners.add(listener);
     this.#writer.wantsEvents = true;
     return () => {
-      this.#listeners.delete(listener);
+      remove();
       this.#writer.wantsEvents = this.#listeners.size > 0;
     };
   }
 
-  /** Waits for running commands and closes the store. */
+  /** Waits for running commands and closes the store; later commands are rejected. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     await this.#writer.idle();
     await this.#store.close();
   }

@@ -2,10 +2,10 @@
 const MAX_LINE_BYTES = (1 << 20) + 4096;
 
 /** The lines of a UTF-8 stream. A long line is cut, so that it does not fill the memory. */
-export async function* linesOf(stream: AsyncIterable<Buffer | string>): AsyncGenerator<string> {
-  let parts: Buffer[] = [];
+export async function* linesOf(stream: AsyncIterable<Uint8Array | string>): AsyncGenerator<string> {
+  let parts: Uint8Array[] = [];
   let length = 0;
-  const take = (part: Buffer): void => {
+  const take = (part: Uint8Array): void => {
     if (length < MAX_LINE_BYTES) parts.push(part.subarray(0, MAX_LINE_BYTES - length));
     length += part.length;
   };

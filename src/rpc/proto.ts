@@ -9,7 +9,6 @@ import { declarations as health } from './gen/health.declarations.js';
 import { declarations as node } from './gen/node.declarations.js';
 import { declarations as display } from './gen/display.declarations.js';
 import { declarations as draV1 } from './gen/dra-v1.declarations.js';
-import { declarations as draV1beta1 } from './gen/dra-v1beta1.declarations.js';
 import { declarations as draHealthV1 } from './gen/dra-health-v1.declarations.js';
 import { declarations as draHealthV1alpha1 } from './gen/dra-health-v1alpha1.declarations.js';
 import { declarations as pluginRegistration } from './gen/pluginregistration-v1.declarations.js';
@@ -21,7 +20,6 @@ import type { ProtoGrpcType as DisplayProto } from './gen/display.js';
 import type { ProtoGrpcType as DraHealthV1Proto } from './gen/dra-health-v1.js';
 import type { ProtoGrpcType as DraHealthV1alpha1Proto } from './gen/dra-health-v1alpha1.js';
 import type { ProtoGrpcType as DraV1Proto } from './gen/dra-v1.js';
-import type { ProtoGrpcType as DraV1beta1Proto } from './gen/dra-v1beta1.js';
 import type { ProtoGrpcType as HealthProto } from './gen/health.js';
 import type { ProtoGrpcType as LimitsProto } from './gen/limits.js';
 import type { ProtoGrpcType as NodeProto } from './gen/node.js';
@@ -33,7 +31,7 @@ import type { ProtoGrpcType as VcudaProto } from './gen/vcuda.js';
 
 /**
  * Messages keep the protocol's field names, 64-bit numbers are strings, enumerations are names, and absent fields have
- * their defaults: the options for which `npm run proto` generates types.
+ * their defaults: the options for which `npm run build` generates types.
  */
 const OPTIONS = { longs: String, enums: String, defaults: true };
 
@@ -95,7 +93,6 @@ export const healthProto = declaredOnce<HealthProto>(health);
 export const nodeProto = declaredOnce<NodeProto>(node);
 export const displayProto = declaredOnce<DisplayProto>(display);
 export const draV1Proto = declaredOnce<DraV1Proto>(draV1);
-export const draV1beta1Proto = declaredOnce<DraV1beta1Proto>(draV1beta1);
 export const draHealthV1Proto = declaredOnce<DraHealthV1Proto>(draHealthV1);
 export const draHealthV1alpha1Proto = declaredOnce<DraHealthV1alpha1Proto>(draHealthV1alpha1);
 export const pluginRegistrationProto = declaredOnce<PluginRegistrationProto>(pluginRegistration);

@@ -127,6 +127,11 @@ export class ExtenderService {
     this.#cluster.reservations.drop(pod.uid);
     this.#cluster.reservations.dropNominatedBelow(pod.priority);
     const evaluation = await this.#evaluateAndReserve(pod, group, names);
+    const boundMeanwhile = this.#boundTo(pod.uid);
+    if (boundMeanwhile !== null) {
+      this.#cluster.reservations.drop(pod.uid);
+      return onlyNode(given, names, boundMeanwhile);
+    }
     if (evaluation.fits.length === 0) this.#cache.keepNominated(pod.uid);
     if (group === null || evaluation.fits.length > 0) return this.#filterResult(given, pod, evaluation);
     const ofVictims = this.#groups.nodeOfVictims(pod, group, evaluation);
@@ -161,11 +166,13 @@ export class ExtenderService {
     // The Lease may have been lost while the call waited.
     const waiting = this.#notReady();
     if (waiting !== null) return { Error: waiting };
+    const bound = this.#boundTo(uid);
+    if (bound !== null && bound !== given.node) return { Error: `the pod is already on ${bound}` };
+    // The scheduler lost an earlier answer. The GPUs of a bound pod are those that the API server has.
+    if (this.#cache.isBound(uid)) return { Error: '' };
     const demand = this.#cluster.reservations.get(uid)?.demand ?? this.#cache.pods.get(uid)?.demand;
     if (demand === undefined)
       return { Error: `pod ${given.podNamespace}/${given.podName} (${uid}) is not known (yet)` };
-    const bound = this.#boundTo(uid);
-    if (bound !== null && bound !== given.node) return { Error: `the pod is already on ${bound}` };
     const pod = { namespace: given.podNamespace, name: given.podName, uid };
     const writing = this.#sent.bind(pod, given.node, demand, () => this.#metrics.conflict());
     const late = {
@@ -235,7 +242,7 @@ export class ExtenderService {
 
   /** The pod's node as far as known: the node that it appeared on, or the node of a binding that was sent. */
   #boundTo(uid: string): string | null {
-    return this.#cache.pods.get(uid)?.nodeName ?? this.#sent.nodeOf(uid);
+    return this.#cache.nodeOf(uid) ?? this.#sent.nodeOf(uid);
   }
 
   async #simulate(

@@ -1,5 +1,6 @@
-import { GPU_ASSIGNED_KEY, PREDICATE_NODE_KEY, PREDICATE_TIME_KEY, predicateGpuIndexKey } from '../gpu/annotations.js';
+import { GPU_ASSIGNED_KEY, PREDICATE_NODE_KEY, PREDICATE_TIME_KEY } from '../gpu/annotations.js';
 import type { ContainerGpus } from '../gpu/pods/pod-placement.js';
+import { namingAnnotations } from '../kube/pod-gpus.js';
 
 /**
  * The annotations of a decision, as the original's extender writes them: the node agent uses the named GPUs if they are
@@ -10,11 +11,10 @@ export function predictionAnnotations(
   gpus: readonly ContainerGpus[],
   nowMs: number,
 ): Record<string, string> {
-  const annotations: Record<string, string> = {
+  return {
     [PREDICATE_NODE_KEY]: node,
     [GPU_ASSIGNED_KEY]: 'false',
     [PREDICATE_TIME_KEY]: (BigInt(Math.floor(nowMs)) * 1_000_000n).toString(),
+    ...Object.fromEntries(gpus.flatMap((named) => Object.entries(namingAnnotations(named)))),
   };
-  for (const { container, indexes } of gpus) annotations[predicateGpuIndexKey(container)] = indexes.join(',');
-  return annotations;
 }

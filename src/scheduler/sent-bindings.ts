@@ -151,13 +151,15 @@ export class SentBindings {
   }
 
   /**
-   * Charges the GPUs that a bound pod has according to the API server. Returns an error if the pod is on another node.
+   * Charges the GPUs that a bound pod has according to the API server; a pod that has ended has none. Returns an error
+   * if the pod is on another node.
    */
-  #learn({ pod: { uid }, node }: Sent, pod: Pod): string {
-    const { nodeName, demand, initEnded, gpus } = viewPod(pod);
-    if (nodeName !== null && !this.#cache.isBound(uid))
+  #learn(sent: Sent, pod: Pod): string {
+    const { uid, nodeName, ended, demand, initEnded, gpus } = viewPod(pod);
+    if (ended) this.#undo(sent, '');
+    else if (nodeName !== null && !this.#cache.isBound(uid))
       this.#cluster.setPod({ uid, nodeName, demand, initEnded, gpus });
-    return nodeName === node ? '' : `the pod is already on ${nodeName}`;
+    return nodeName === sent.node ? '' : `the pod is already on ${nodeName}`;
   }
 
   async #check(sent: Sent): Promise<void> {

@@ -5,6 +5,7 @@ import { decodeInventory } from '../../src/gpu/node-inventory.js';
 import type { GivenContainer } from '../../src/simulation/kubelet/kubelet.js';
 import type { EmulatedPod } from '../../src/simulation/kubelet/pod.js';
 import type { JournalEntry } from '../../src/agent/node/journal.js';
+import { systemClock } from '../../src/host/clock.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { eventually } from '../harness/eventually.js';
 import { SIX_GPUS } from './gpus.js';
@@ -57,6 +58,32 @@ test('the agent uses the GPU that the extender chose if it has room, and correct
     t.equal(cluster.annotation(wanted, 'predicate-gpu-idx-0'), String(gpuIndexes(given)[0]));
     t.equal(cluster.annotation(wanted, 'predicate-time'), '7');
   }
+});
+
+test('annotations and predictions follow a GPU by its UUID when another one is taken out', async (t) => {
+  const parsed = parseSimNode(JSON.stringify({ gpus: [0, 1, 2].map(() => ({ memoryMiB: 16_384 })) }));
+  if (!parsed.ok) throw new Error(parsed.reason);
+  const driver = new SimDriver(parsed.node, systemClock);
+  const uuids = parsed.node.gpus.map(({ uuid }) => uuid);
+  const cluster = await startedCluster(t, { gpus: '{"gpus":[]}', seams: { driver } });
+  const at = (index: number) => ({
+    'tencent.com/predicate-gpu-idx-0': String(index),
+    'tencent.com/predicate-gpu-uuid-0': `${index}:${uuids[index]}`,
+  });
+  const visible = (given: GivenContainer): string | undefined => given.environment['NVIDIA_VISIBLE_DEVICES'];
+  const running = simplePod(60, 16);
+  cluster.submit(running, { annotations: at(2) });
+  await cluster.known(running);
+  t.equal(visible(only(admitted(await cluster.admit(running)))), uuids[2]);
+  await cluster.node.kubelet.startContainer(running.uid, 'main');
+  await eventually(() => cluster.annotation(running, 'gpu-assigned') === 'true');
+  driver.remove(uuids[0] as string);
+  await eventually(() => cluster.annotation(running, 'predicate-gpu-idx-0') === '1', 'the new index');
+  t.equal(cluster.annotation(running, 'predicate-gpu-uuid-0'), `1:${uuids[2]}`);
+  const predicted = simplePod(30, 16);
+  cluster.submit(predicted, { annotations: at(1) });
+  await cluster.known(predicted);
+  t.equal(visible(only(admitted(await cluster.admit(predicted)))), uuids[1], 'the extender saw the earlier numbers');
 });
 
 test('a refused pod carries the reason; a pod with a controller is deleted, a pod without one stays', async (t) => {

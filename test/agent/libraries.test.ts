@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
 import type { AgentConfig } from '../../src/agent/config.js';
@@ -159,9 +159,10 @@ test(
     const hostRoot = await scratchDirectory(t);
     const extra = { hostPath: '/dev/fuse', containerPath: '/dev/fuse' };
     mkdirSync(join(hostRoot, 'dev'));
-    const files = deviceFiles(hostRoot, [extra], () => []);
+    const files = deviceFiles(hostRoot, [extra], () => [], silentLog());
     t.same(files.commonNodes(), [extra]);
     execFileSync('mknod', [join(hostRoot, 'dev/nvidiactl'), 'c', '1', '3']);
     t.same(files.commonNodes(), [{ hostPath: '/dev/nvidiactl', containerPath: '/dev/nvidiactl' }, extra]);
+    t.equal(readlinkSync(join(hostRoot, 'dev/char/1:3')), '../nvidiactl', 'systemd finds it by its number');
   },
 );

@@ -160,3 +160,16 @@ test('a pod that asks for more from the start gets it after it has started', asy
   const { node } = await resizingNode(t);
   await untilHas(await runPod(node, { ...simplePod(30, 4), annotations: asks(50, 4) }), 50, 4);
 });
+
+test('a container that waits for its start learns that its node gives it no more than it requests', async (t) => {
+  const { node, statusOf } = await resizingNode(t, { allowResize: false });
+  const wanted = simplePod(30, 4);
+  admitted(await node.kubelet.admit(wanted));
+  node.kubelet.annotate(wanted.uid, asks(80, 12));
+  await eventually(() => statusOf(wanted) !== undefined, 'the answer before the start');
+  t.match(statusOf(wanted), {
+    cores: 30,
+    memoryBlocks: 4,
+    pending: { reason: 'Infeasible', message: /--allow-resize/u, asked: { cores: 80, memoryBlocks: 12 } },
+  });
+});

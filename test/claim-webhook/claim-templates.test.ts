@@ -145,3 +145,19 @@ test('a template that is used while it is swept stays', async (t) => {
   await sweeping;
   t.equal(on.names().length, 1);
 });
+
+test('a wrong value and an almost right key of an annotation are refused', async (t) => {
+  const on = await setting(t);
+  const annotated = (annotations: Record<string, string>): TestPod => {
+    const object = pod([container('main', 30, 16)]);
+    object.metadata.annotations = annotations;
+    return object;
+  };
+  for (const review of [on.create, on.convert]) {
+    t.match(await review(annotated({ 'tencent.com/use-gpu-modle': 'A100' })), {
+      allowed: false,
+      message: 'annotation tencent.com/use-gpu-modle has no meaning; write tencent.com/use-gpu-model',
+    });
+    t.match(await review(annotated({ 'tencent.com/gpu-policy': 'mutex' })), { allowed: false, message: /gpu-policy/ });
+  }
+});

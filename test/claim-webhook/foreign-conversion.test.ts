@@ -59,6 +59,41 @@ test('memory without a limit of compute gets few cores and a soft limit, and the
   t.end();
 });
 
+test('values of HAMi are passed on as far as the extender reads them', (t) => {
+  const converted = (annotations: Record<string, string>) => {
+    const object = pod([asking({ 'nvidia.com/gpu': 1, 'nvidia.com/gpucores': 30, 'nvidia.com/gpumem': 4096 })]);
+    object.metadata.annotations = annotations;
+    const conversion = convertForeign(object, NONE);
+    if (conversion.kind !== 'converted') return conversion;
+    const { metadata, spec } = applyPatch(object, conversion.patch);
+    const { 'tencent.com/gpu-policy': gpus, 'tencent.com/node-policy': nodes } = metadata.annotations ?? {};
+    return { gpus, nodes, limits: spec.containers[0]?.resources?.limits, notes: conversion.notes };
+  };
+  const [gpuPolicy, nodePolicy] = ['hami.io/gpu-scheduler-policy', 'hami.io/node-scheduler-policy'];
+  t.match(converted({ [gpuPolicy]: 'spread', [nodePolicy]: 'binpack' }), {
+    gpus: 'spread',
+    nodes: 'binpack',
+    notes: [],
+  });
+  for (const value of ['topology-aware', 'numa-first', 'Spread'])
+    t.match(converted({ [gpuPolicy]: value, [nodePolicy]: value }), {
+      gpus: undefined,
+      nodes: undefined,
+      notes: [`annotation ${gpuPolicy}: "${value}" has no equal`, `annotation ${nodePolicy}: "${value}" has no equal`],
+    });
+  t.match(converted({ [gpuPolicy]: 'mutex' }), {
+    gpus: undefined,
+    limits: { 'tencent.com/vcuda-core': 100 },
+    notes: [/mutex gives it whole GPUs/],
+  });
+  t.match(converted({ 'nvidia.com/use-gpuuuid': 'gpu 1' }), {
+    kind: 'refused',
+    reason: /nvidia.com\/use-gpuuuid.*expected/,
+  });
+  t.match(converted({ 'nvidia.com/use-gputype': '' }), { kind: undefined, notes: [] });
+  t.end();
+});
+
 test('nvidia.com/gpu becomes what its share says, and stays without one', (t) => {
   t.equal(limitsOf({ 'nvidia.com/gpu': 1 }), 'unchanged');
   t.same(limitsOf({ 'nvidia.com/gpu': 2 }, { share: WHOLE_GPU }), { 'tencent.com/vcuda-core': 200 });

@@ -33,6 +33,20 @@ export class Commands {
     return result;
   }
 
+  /** Runs `gpu-manager ARGS...` with the environment and in the folder of the test, unless others are given. */
+  gpuManager(
+    args: readonly string[],
+    given: {
+      readonly env?: Readonly<Record<string, string | undefined>>;
+      readonly directory?: string;
+      readonly input?: string;
+    } = {},
+  ): Promise<Ended> {
+    const { env = {}, directory = process.cwd(), input = '' } = given;
+    const all = { ...process.env, ...env } as Record<string, string>;
+    return this.run({ program: 'gpu-manager', args, env: all, directory, input });
+  }
+
   async close(): Promise<void> {
     await this.#last;
     const child = this.#child;
@@ -43,7 +57,9 @@ export class Commands {
   }
 
   #send(line: CommandLine): Promise<Ended> {
-    this.#child ??= fork(PROCESS, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+    // What a refused start leaves open, the end of its own process would close; here Node would warn of it.
+    const execArgv = [...process.execArgv, '--no-warnings'];
+    this.#child ??= fork(PROCESS, { execArgv, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
     const child = this.#child;
     return new Promise((resolve, reject) => {
       const ended = (code: number | null): void =>

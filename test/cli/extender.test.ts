@@ -1,8 +1,8 @@
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { test, type Test } from 'tap';
+import tap, { test, type Test } from 'tap';
 import { ApiServer } from '../harness/api-server/api-server.js';
 import { until } from '../harness/eventually.js';
 import { freePort } from '../harness/free-port.js';
@@ -11,6 +11,11 @@ import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { MAIN } from '../harness/programs.js';
 import { node, plainNode, pod } from '../scheduler/objects.js';
 import { post } from '../scheduler/scheduler.js';
+import { Commands } from './commands.js';
+
+const commands = new Commands();
+
+tap.teardown(() => commands.close());
 
 interface Running {
   readonly api: ApiServer;
@@ -59,11 +64,8 @@ async function printed(...args: string[]): Promise<string> {
 }
 
 async function ended(...args: string[]): Promise<{ readonly code: number | null; readonly text: string }> {
-  const child = spawn(process.execPath, [MAIN, 'extender', ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
-  let text = '';
-  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
-  const [code] = (await once(child, 'exit')) as [number | null];
-  return { code, text };
+  const { code, out } = await commands.gpuManager(['extender', ...args]);
+  return { code, text: out };
 }
 
 test('the extender as a process decides, binds, follows the cluster, explains and ends', async (t) => {
@@ -253,29 +255,22 @@ test('the explain command applies taints, workloads and the exit code as the sch
     text: /0 of 4 nodes fit/,
   });
   const two = { kind: 'List', items: [job, cron] };
-  t.match(
-    spawnSync(process.execPath, [MAIN, 'extender', '--explain', write('two.json', two), '--state', state], {
-      encoding: 'utf8',
-    }),
-    { status: 2, stderr: /contains 2 pods and workloads; one Pod, Deployment/ },
-  );
+  t.match(await commands.gpuManager(['extender', '--explain', write('two.json', two), '--state', state]), {
+    code: 2,
+    err: /contains 2 pods and workloads; one Pod, Deployment/,
+  });
 });
 
-test('the commands refuse invalid input before they start', (t) => {
-  const refused = (...args: string[]) => {
-    const { status, stderr } = spawnSync(process.execPath, [MAIN, 'extender', ...args], {
-      encoding: 'utf8',
-      env: { PATH: process.env.PATH },
-    });
-    return { status, stderr };
-  };
-  t.match(refused('--address', 'nowhere'), { status: 2, stderr: /Expected host:port/ });
-  t.match(refused('--policy', 'luck'), {
-    status: 2,
-    stderr: /Allowed choices are fragmentation, binpack, spread, topology/,
+test('the commands refuse invalid input before they start', async (t) => {
+  const env = { PATH: process.env.PATH ?? '' };
+  const refused = (...args: string[]) =>
+    commands.run({ program: 'gpu-manager', args: ['extender', ...args], env, directory: process.cwd(), input: '' });
+  t.match(await refused('--address', 'nowhere'), { code: 2, err: /Expected host:port/ });
+  t.match(await refused('--policy', 'luck'), {
+    code: 2,
+    err: /Allowed choices are fragmentation, binpack, spread, topology/,
   });
-  t.match(refused('--tls-cert-file', 'x'), { status: 2, stderr: /must be given together/ });
-  t.match(refused('--explain', '/nowhere.yaml', '--state', '/nowhere.yaml'), { status: 2, stderr: /cannot be read/ });
-  t.match(refused(), { status: 2, stderr: /no API server/ });
-  t.end();
+  t.match(await refused('--tls-cert-file', 'x'), { code: 2, err: /must be given together/ });
+  t.match(await refused('--explain', '/nowhere.yaml', '--state', '/nowhere.yaml'), { code: 2, err: /cannot be read/ });
+  t.match(await refused(), { code: 2, err: /no API server/ });
 });

@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -16,16 +16,9 @@ const commands = new Commands();
 
 tap.teardown(() => commands.close());
 
-const command = (...args: string[]): Promise<Ended> =>
-  commands.run({
-    program: 'gpu-manager',
-    args,
-    env: process.env as Record<string, string>,
-    directory: process.cwd(),
-    input: '',
-  });
+const command = (...args: string[]): Promise<Ended> => commands.gpuManager(args);
 
-/** In a process of its own, since doctor loads the driver's libraries and starts processes with them. */
+/** In a process of its own, since doctor loads the libraries of the mirror and starts processes with them. */
 async function doctor(...args: string[]): Promise<Ended> {
   return doctorBelow([], args);
 }
@@ -143,7 +136,7 @@ test('doctor passes a healthy node, and names the problems of another one with t
     '--pod-resources-socket',
     config.podResourcesSocket,
   ];
-  const good = await doctor(...flags);
+  const good = await command('doctor', ...flags);
   t.match(good.out, /^ok +driver +sim .*1 GPUs/m);
   t.match(good.out, /^ok +kubelet +pod-resources lists 0 containers/m);
   t.match(good.out, /^ok +agent +is running and can serve pods/m);
@@ -151,21 +144,27 @@ test('doctor passes a healthy node, and names the problems of another one with t
   t.notMatch(good.out, /NVIDIA's device plugin/);
   const both = { Data: { PodDeviceEntries: null, RegisteredDevices: { 'nvidia.com/gpu': ['GPU-a'] } } };
   await writeFile(join(config.devicePluginPath, 'kubelet_internal_checkpoint'), JSON.stringify(both));
-  t.match((await doctor(...flags)).out, /^warning +kubelet +NVIDIA's device plugin offers nvidia\.com\/gpu here too/m);
+  t.match(
+    (await command('doctor', ...flags)).out,
+    /^warning +kubelet +NVIDIA's device plugin offers nvidia\.com\/gpu here too/m,
+  );
   const nri = ['--nri', '--nri-socket', config.podResourcesSocket, '--cpu-affinity', 'prefer'];
   const manager = join(config.devicePluginPath, '../cpu_manager_state');
-  t.match((await doctor(...flags, ...nri)).out, /^warning +nri +.*cpu_manager_state cannot be read: /m);
+  t.match((await command('doctor', ...flags, ...nri)).out, /^warning +nri +.*cpu_manager_state cannot be read: /m);
   for (const [policy, line] of [
     ['static', /^warning +nri +.* policy static: --cpu-affinity=prefer binds nothing/m],
     ['none', /^ok +nri +.* policy none/m],
   ] as const) {
     await writeFile(manager, JSON.stringify({ policyName: policy }));
-    const { out } = await doctor(...flags, ...nri);
+    const { out } = await command('doctor', ...flags, ...nri);
     t.match(out, line);
     t.match(out, /^ok +nri +listens at /m);
   }
   const directory = await scratchDirectory(t);
-  const bad = await doctor(
+  await mkdir(join(directory, 'dev'));
+  await symlink('/dev/null', join(directory, 'dev/nvidia0'));
+  const bad = await command(
+    'doctor',
     '-o',
     'json',
     '--driver',
@@ -194,6 +193,10 @@ test('doctor passes a healthy node, and names the problems of another one with t
   t.match(
     found.find((one) => one.check === 'agent'),
     { state: 'warning', advice: /start it/ },
+  );
+  t.match(
+    found.find((one) => one.check === 'devices'),
+    { state: 'warning', advice: 'ln -sf ../nvidia0 /dev/char/1:3' },
   );
 });
 

@@ -1,12 +1,12 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
-import { test } from 'tap';
+import tap, { test } from 'tap';
 import { agentConfig } from '../../src/cli/run-config.js';
 import { flagValues } from '../../src/cli/run-flags.js';
 import { VERSION } from '../../src/host/version.js';
-import { MAIN } from '../harness/programs.js';
+import { Commands, type Ended } from './commands.js';
 
-const run = promisify(execFile);
+const commands = new Commands();
+
+tap.teardown(() => commands.close());
 
 /** The arguments of the start script of the original's image. */
 const ORIGINAL = [
@@ -19,20 +19,12 @@ const ORIGINAL = [
   '--query-addr=0.0.0.0',
 ];
 
-function called(
-  args: readonly string[],
-  environment: Readonly<Record<string, string>> = {},
-): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
-  const env = { ...process.env, ...environment };
-  return run(process.execPath, [MAIN, ...args], { env }).then(
-    (done) => ({ code: 0, ...done }),
-    (error: unknown) => error as { code: number; stdout: string; stderr: string },
-  );
-}
+const called = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> =>
+  commands.gpuManager(args, { env });
 
 test("version prints the original's format", async (t) => {
   for (const flag of ['--version', '--version=true', '--version=raw'])
-    t.match(await called([flag], { EXTRA_FLAGS: '--no-such-flag' }), { code: 0, stdout: `${VERSION}\n` }, flag);
+    t.match(await called([flag], { EXTRA_FLAGS: '--no-such-flag' }), { code: 0, out: `${VERSION}\n` }, flag);
 });
 
 test("EXTRA_FLAGS of the original's manifest are the last flags of the agent and of no other command", async (t) => {
@@ -41,11 +33,11 @@ test("EXTRA_FLAGS of the original's manifest are the last flags of the agent and
       await called([...args, '--query-port=5678'], { EXTRA_FLAGS: ' --alsologtostderr=true  --query-port=99999 ' }),
       {
         code: 2,
-        stderr: /--query-port: must be at most 65535/,
+        err: /--query-port: must be at most 65535/,
       },
     );
   t.match(await called(['topology', '/nowhere'], { EXTRA_FLAGS: '--query-port=99999' }), {
-    stderr: /^(?!.*query-port)/,
+    err: /^(?!.*query-port)/,
   });
   t.match(await called(['completion', 'bash'], { EXTRA_FLAGS: '--query-port=99999' }), { code: 0 });
 });

@@ -1,24 +1,22 @@
-import { spawnSync } from 'node:child_process';
 import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { test } from 'tap';
+import tap, { test } from 'tap';
 import { environmentName, RUN_FLAGS } from '../../src/cli/run-flags.js';
 import { scratchDirectory } from '../scratch.js';
-import { MAIN } from '../harness/programs.js';
-import { timeLimit } from '../harness/time-factor.js';
+import { Commands } from './commands.js';
+
+const commands = new Commands();
+
+tap.teardown(() => commands.close());
 
 interface Outcome {
   readonly status: number | null;
   readonly lines: readonly string[];
 }
 
-function gpuManager(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Outcome {
-  const { status, stderr } = spawnSync(process.execPath, [MAIN, ...args], {
-    encoding: 'utf8',
-    env: { ...process.env, ...environment },
-    timeout: timeLimit(120_000),
-  });
-  return { status, lines: stderr.trim().split('\n') };
+async function gpuManager(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Outcome> {
+  const { code, err } = await commands.gpuManager(args, { env });
+  return { status: code, lines: err.trim().split('\n') };
 }
 
 /** Flags with which the agent would start in `directory`. */
@@ -87,7 +85,7 @@ for (const [what, args, message] of [
 ] as const) {
   test(`${what} is refused in one clear line with exit code 2, before anything starts`, async (t) => {
     const directory = await scratchDirectory(t);
-    const { status, lines } = gpuManager([...sound(directory), ...args]);
+    const { status, lines } = await gpuManager([...sound(directory), ...args]);
     t.equal(status, 2);
     t.equal(lines.length, 1, lines.join('\n'));
     t.match(lines[0], message);
@@ -111,7 +109,7 @@ for (const [what, flag, text, message] of [
   test(`the error about ${what} names its position`, async (t) => {
     const directory = await scratchDirectory(t);
     await writeFile(join(directory, 'input'), text);
-    const { status, lines } = gpuManager([...sound(directory), `--${flag}=${join(directory, 'input')}`]);
+    const { status, lines } = await gpuManager([...sound(directory), `--${flag}=${join(directory, 'input')}`]);
     t.equal(status, 2);
     t.equal(lines.length, 1, lines.join('\n'));
     t.match(lines[0], message);
@@ -125,7 +123,7 @@ test(
     const directory = await scratchDirectory(t);
     await mkdir(join(directory, 'dp'));
     await chmod(join(directory, 'dp'), 0o500);
-    const { status, lines } = gpuManager(sound(directory));
+    const { status, lines } = await gpuManager(sound(directory));
     t.equal(status, 2);
     t.match(lines[0], /--device-plugin-path: .*EACCES/);
   },
@@ -133,15 +131,17 @@ test(
 
 test('every flag has an environment variable, and the command line takes precedence', async (t) => {
   const directory = await scratchDirectory(t);
-  t.match(gpuManager(sound(directory), { GPU_MANAGER_QUERY_ADDR: '' }).lines[0], /--query-addr: must not be empty/);
-  t.match(gpuManager([...sound(directory), '--driver=x'], { GPU_MANAGER_DRIVER: 'y' }).lines[0], /got "x"/);
+  t.match(
+    (await gpuManager(sound(directory), { GPU_MANAGER_QUERY_ADDR: '' })).lines[0],
+    /--query-addr: must not be empty/,
+  );
+  t.match((await gpuManager([...sound(directory), '--driver=x'], { GPU_MANAGER_DRIVER: 'y' })).lines[0], /got "x"/);
   t.equal(environmentName('virtual-manager-path'), 'GPU_MANAGER_VIRTUAL_MANAGER_PATH');
   t.equal(new Set(RUN_FLAGS.map((flag) => flag.name)).size, RUN_FLAGS.length);
 });
 
-test("the original's flags with underscores, and a call without a subcommand, still work", (t) => {
-  const { status, lines } = gpuManager(['--query_port=x']);
+test("the original's flags with underscores, and a call without a subcommand, still work", async (t) => {
+  const { status, lines } = await gpuManager(['--query_port=x']);
   t.equal(status, 2);
   t.match(lines[0], /--query-port: expected a whole number/);
-  t.end();
 });

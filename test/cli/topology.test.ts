@@ -1,21 +1,23 @@
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'tap';
+import tap, { test } from 'tap';
 import { parseSimNode } from '../../src/agent/gpus/sim/node.js';
 import { scratchDirectory } from '../scratch.js';
 import { command as order, noCompiler, oddLibrary } from '../agent/gpus/nvidia/odd-library.js';
 import { MAIN } from '../harness/programs.js';
+import { Commands, type Ended } from './commands.js';
 
-interface Outcome {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
+const commands = new Commands();
 
-async function run(args: readonly string[], input = ''): Promise<Outcome> {
+tap.teardown(() => commands.close());
+
+const run = (args: readonly string[], input = ''): Promise<Ended> =>
+  commands.gpuManager(['topology', ...args], { input });
+
+/** In a process of its own, which loads a library of the driver. */
+async function runApart(...args: readonly string[]): Promise<Ended> {
   const child = spawn(process.execPath, [MAIN, 'topology', ...args]);
-  child.stdin.end(input);
   let [out, err] = ['', ''];
   child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()));
@@ -110,7 +112,7 @@ test('a request that cannot be met fails, and unreadable input is a usage error'
 
 test('without a file, topology reads this machine through its driver', { skip: noCompiler }, async (t) => {
   order('cards 2');
-  const { code, out } = await run(['--nvml-library', oddLibrary, '-o', 'json']);
+  const { code, out } = await runApart('--nvml-library', oddLibrary, '-o', 'json');
   t.equal(code, 0);
   t.match(JSON.parse(out), {
     gpus: [{ index: 0, model: 'Odd GPU', pciBusId: '00000000:3A:00.0' }, { index: 1 }],
@@ -126,7 +128,7 @@ test(
   { skip: noCompiler },
   async (t) => {
     order('cards 2', 'hang 1');
-    const { code, out, err } = await run(['--nvml-library', oddLibrary, '-o', 'json']);
+    const { code, out, err } = await runApart('--nvml-library', oddLibrary, '-o', 'json');
     order();
     t.same([code, err], [0, '']);
     t.match(JSON.parse(out), { gpus: [{ index: 0 }], free: [0] });
@@ -135,7 +137,7 @@ test(
 );
 
 test('topology reports that a machine has no driver', async (t) => {
-  const { code, err } = await run(['--nvml-library', '/nowhere/libnvidia-ml.so.1']);
+  const { code, err } = await runApart('--nvml-library', '/nowhere/libnvidia-ml.so.1');
   t.equal(code, 1);
   t.match(err, /^gpu-manager: the NVIDIA management library cannot be opened \(\/nowhere\/libnvidia-ml.so.1: /);
 });

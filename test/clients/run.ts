@@ -45,7 +45,8 @@ async function main(names: readonly string[]): Promise<number> {
     return 2;
   }
   const machine = new ClientMachine({ limitMib: LIMIT_MIB, share: SHARE });
-  const counts = { passed: 0, failed: 0, skipped: 0 };
+  const counts = { passed: 0, skipped: 0 };
+  const failures: string[] = [];
   try {
     for (const [index, [name, client]] of clients.entries()) {
       const line = `${index + 1} - ${client.title} ${client.version}`;
@@ -54,7 +55,7 @@ async function main(names: readonly string[]): Promise<number> {
         programs = client.programs(workshop);
       } catch (error) {
         if (error instanceof InstallationTimedOut) {
-          counts.failed += 1;
+          failures.push(name);
           console.log(`not ok ${line}: not installed`);
           console.log(`# ${error.message}`);
           continue;
@@ -74,7 +75,7 @@ async function main(names: readonly string[]): Promise<number> {
           console.log(`# ${program.name}: ${what} skipped: ${why}`);
       }
       const failed = done.some(({ alone, inSlice }) => alone.length + inSlice.length > 0);
-      if (failed) counts.failed += 1;
+      if (failed) failures.push(name);
       else counts.passed += 1;
       console.log(`${failed ? 'not ok' : 'ok'} ${line}: ${done.map(({ name: program }) => program).join('; ')}`);
       const { title, version, way, limits = '' } = client;
@@ -84,8 +85,9 @@ async function main(names: readonly string[]): Promise<number> {
     machine.close();
   }
   console.log(`1..${clients.length}`);
-  console.log(`clients: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
-  return counts.failed === 0 ? 0 : 1;
+  for (const name of failures) console.log(`# failed: ${name}`);
+  console.log(`clients: ${counts.passed} passed, ${failures.length} failed, ${counts.skipped} skipped`);
+  return failures.length === 0 ? 0 : 1;
 }
 
 /** The clients in the order of their folders. */

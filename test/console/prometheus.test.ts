@@ -10,7 +10,6 @@ import { certificateAuthority } from '../harness/certificate.js';
 import { eventually } from '../harness/eventually.js';
 import { freePort } from '../harness/free-port.js';
 import { ManualClock } from '../manual-clock.js';
-import { DESKTOP, noBrowser, openBrowser } from '../page/browser.js';
 import { scratchDirectory } from '../scratch.js';
 import { nodeObject, podObject } from './cluster-objects.js';
 import { runningConsole, type RunningConsole } from './fixture.js';
@@ -182,32 +181,6 @@ test('readers together ask Prometheus once, and not without end', async (t) => {
   });
   t.ok(under <= 12);
   t.match(await answers[4], { ok: false, reason: 'too many queries for Prometheus are under way' });
-});
-
-test('the page draws the history, and says why there is none', { skip: noBrowser }, async (t) => {
-  let isAway = false;
-  const answer = rangeHandler(() => [{ metric: {}, at: () => 0.375 }]);
-  const url = await listening(t, (request, response, at) =>
-    isAway ? void response.writeHead(502).end('bad gateway') : answer(request, response, at),
-  );
-  const console = await runningConsole(
-    t,
-    (server) => {
-      server.seed('nodes', nodeObject('gpu-node-1', { gpus: 2 }));
-    },
-    { prometheus: { url, ...NO_FILES }, tokenReview: false },
-  );
-  const browser = await openBrowser();
-  t.teardown(() => browser.close());
-  const page = await browser.newPage(DESKTOP);
-  await page.goto(`${console.base}/`);
-  await page.locator('.history-charts figure').nth(2).waitFor();
-  t.match(await page.locator('.history-charts').textContent(), /38 %.*1 hour ago.*Utilization/s);
-  t.match(await page.locator('.history-charts .line').first().getAttribute('d'), /^M0 /);
-  isAway = true;
-  await page.locator('.ranges button', { hasText: '7 days' }).click();
-  await page.locator('.past', { hasText: /no API of Prometheus answers there \(status 502\).*\./ }).waitFor();
-  t.equal(await page.locator('a.node').count(), 1, 'the rest of the page stays');
 });
 
 test('queries name metrics of the agent', async (t) => {

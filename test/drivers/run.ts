@@ -48,6 +48,7 @@ function fetch(packages: DriverPackages, name: string, report: Report): Branch |
 
 async function examine(branch: Branch, workshop: Workshop, report: Report): Promise<void> {
   const machine = await DriverMachine.open(branch);
+  const failedBefore = report.failed;
   try {
     for (const check of CHECKS) {
       const title = `driver ${branch.version}: ${check.title}`;
@@ -58,6 +59,7 @@ async function examine(branch: Branch, workshop: Workshop, report: Report): Prom
   } finally {
     machine.close();
   }
+  if (report.failed > failedBefore) console.log(`# failed: ${branch.name}`);
 }
 
 /** Prints results as TAP, and counts them. */
@@ -65,6 +67,10 @@ class Report {
   #count = 0;
   #failed = 0;
   #skipped = 0;
+
+  get failed(): number {
+    return this.#failed;
+  }
 
   skip(title: string, why: string): void {
     this.#count += 1;

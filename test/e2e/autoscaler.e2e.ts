@@ -23,7 +23,10 @@ const GPUS = 2;
 
 const cluster = new TestCluster();
 if (!cluster.version.atLeast(34) || !existsSync(PROGRAM)) {
-  tap.plan(0, 'the cluster autoscaler is not built: run scripts/build-engines autoscaler (it needs GitHub)');
+  tap.plan(
+    0,
+    `no ${PROGRAM}: docs/reference/comparison.md says which program to put there (for Kubernetes 1.34 and later)`,
+  );
   process.exit(0);
 }
 const agent = new AgentProcess(cluster, JSON.stringify({ gpus: Array.from({ length: GPUS }, () => ({})) }));

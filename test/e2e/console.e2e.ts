@@ -24,7 +24,7 @@ const NODES = Number(process.env.GPU_MANAGER_E2E_NODES ?? 20);
 const CONSOLE_PORT = 15_680;
 const AGENT_PORT = 15_679;
 const AGENT_FLAGS = [
-  '--query-addr=0.0.0.0',
+  '--query-addr=::',
   '--token-review=true',
   '--tls-self-signed=true',
   `--query-port=${AGENT_PORT}`,
@@ -170,7 +170,7 @@ tap.before(async () => {
   if (cluster.version.atLeast(30)) await cluster.kubectl('apply', '-f', join(ROOT, 'etc/admission/console-proxy.yaml'));
   await cluster.kubectl('-n', 'kube-system', 'delete', 'daemonset/gpu-manager', 'deployment/gpu-console');
   tokens.console = await tokenOf('kube-system', 'gpu-console');
-  console = await ConsoleProcess.start(`--kubeconfig=${kubeconfigOf('console')}`, `--address=0.0.0.0:${CONSOLE_PORT}`);
+  console = await ConsoleProcess.start(`--kubeconfig=${kubeconfigOf('console')}`, `--address=:${CONSOLE_PORT}`);
   tap.teardown(() => console.stop());
   await agent.start();
   tap.teardown(() => agent.stop());

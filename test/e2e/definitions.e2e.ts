@@ -6,7 +6,7 @@ import { systemClock } from '../../src/host/clock.js';
 import { KubeClient, MERGE_PATCH, type KubeAnswer } from '../../src/kube/client.js';
 import { kubeconfigCredentials } from '../../src/kube/credentials.js';
 import { GROUPS_PATH, itemPath } from '../../src/kube/quota/names.js';
-import { GROUP_LABEL } from '../../src/quota/index.js';
+import { GROUP_LABEL } from '../../src/quota/internal.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { until } from '../harness/eventually.js';
 import { TestCluster } from './cluster.js';

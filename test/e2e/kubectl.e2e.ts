@@ -17,7 +17,7 @@ const GPUS = '\tGPU0\tGPU1\nGPU0\tX\tPIX\nGPU1\tPIX\tX\n';
 const cluster = new TestCluster();
 /** Reachable from the API server at the address of the node, and only with tokens. */
 const PORT = 15_679;
-const FLAGS = ['--query-addr=0.0.0.0', '--token-review=true', '--tls-self-signed=true', `--query-port=${PORT}`];
+const FLAGS = ['--query-addr=::', '--token-review=true', '--tls-self-signed=true', `--query-port=${PORT}`];
 const agent = new AgentProcess(cluster, GPUS, [...FLAGS, '--probe-port=15678']);
 
 tap.setTimeout(timeLimit(600_000));

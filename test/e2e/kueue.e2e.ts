@@ -7,7 +7,7 @@ import { kubeconfigCredentials } from '../../src/kube/credentials.js';
 import { GROUPS_PATH, itemPath } from '../../src/kube/quota/names.js';
 import type { KubeObject } from '../../src/kube/object.js';
 import { CHECK_CONTROLLER } from '../../src/quota-controller/kueue/workload.js';
-import { GROUP_LABEL } from '../../src/quota/index.js';
+import { GROUP_LABEL } from '../../src/quota/internal.js';
 import { until } from '../harness/eventually.js';
 import { AgentProcess } from './agent-process.js';
 import { TestCluster } from './cluster.js';

@@ -4,7 +4,7 @@ import { mkdirSync } from 'node:fs';
 import { systemClock } from '../../src/host/clock.js';
 import { KubeClient, MERGE_PATCH, type KubeAnswer, type KubeRequest } from '../../src/kube/client.js';
 import { kubeconfigCredentials } from '../../src/kube/credentials.js';
-import { GROUP_LABEL } from '../../src/quota/index.js';
+import { GROUP_LABEL } from '../../src/quota/internal.js';
 import { GROUPS_PATH, LEDGERS_PATH } from '../../src/kube/quota/names.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { deployment } from '../quota-controller/cluster.js';

@@ -160,7 +160,10 @@ test('placement finds GPUs exactly where some set fulfils every annotation, and 
           const differ = (of: (one: Gpu) => unknown): boolean => new Set(set.map(({ gpu: one }) => of(one))).size > 1;
           return (
             !(given['tencent.com/equal-gpus'] === 'required' && differ(({ model }) => model)) &&
-            !(given['tencent.com/same-numa'] === 'required' && differ(({ numaNode }) => numaNode))
+            !(
+              given['tencent.com/same-numa'] === 'required' &&
+              differ(({ numaNode, index }) => numaNode ?? `alone ${index}`)
+            )
           );
         };
         const open = all.filter(mayHave).map((slot) => slot.gpu.index);

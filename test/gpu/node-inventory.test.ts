@@ -39,7 +39,8 @@ const inventory: NodeInventory = {
 };
 
 test('the reader returns what the writer wrote', (t) => {
-  t.same(decodeInventory(encodeInventory(inventory)), { ok: true, inventory });
+  for (const written of [inventory, { ...inventory, allowsResize: true }])
+    t.same(decodeInventory(encodeInventory(written)), { ok: true, inventory: written });
   t.same(
     decodeInventory(encodeInventory({ gpus: [], topology: topologyOfPairs(0, () => ({ level: 'SYS', nvlinks: 0 })) }))
       .ok,

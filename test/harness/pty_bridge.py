@@ -75,6 +75,9 @@ while True:
     if pid == 0:
         continue
     copy_output(0)
+    if os.WIFSTOPPED(status) and os.WSTOPSIG(status) != signal.SIGTSTP:
+        # Not by its terminal: a debugger, or a host that is busy. It keeps the terminal, as it goes on by itself.
+        continue
     if os.WIFSTOPPED(status):
         os.tcsetpgrp(terminal, os.getpgrp())
         tell(stopped=True)

@@ -120,7 +120,7 @@ test('every source file that the architecture names exists', (t) => {
 
 test('every test that a document names exists, and each fault has a test', (t) => {
   for (const path of documents) {
-    for (const [file] of read(path).matchAll(/\btest\/[\w./-]+\.(?:test|e2e)\.ts\b/g))
+    for (const [file] of read(path).matchAll(/\b(?:test\/[\w./-]+\.(?:test|long|e2e)\.ts|native\/test\/\w+\.c)\b/g))
       t.ok(existsSync(join(ROOT, file)), `${path}: ${file}`);
   }
   const rows = read('docs/reference/faults.md')
@@ -128,7 +128,7 @@ test('every test that a document names exists, and each fault has a test', (t) =
     .filter((line) => line.startsWith('| ') && !line.startsWith('| fault |'));
   t.ok(rows.length > 10, `${rows.length} faults`);
   t.same(
-    rows.filter((row) => !/`test\/[\w./-]+`/.test(row)),
+    rows.filter((row) => !/`(?:native\/)?test\/[\w./-]+`/.test(row)),
     [],
   );
   t.end();

@@ -103,7 +103,7 @@ const PURE_CORES = [
 const SHARED = 'manifests/';
 
 /** What outsiders may import of the quota engine. Its tests are insiders. */
-const QUOTA_DOORS = ['quota/index.ts', 'quota/store/contract.ts'];
+const QUOTA_DOORS = ['core', 'index', 'internal', 'store/contract'].map((name) => `quota/${name}.ts`);
 
 /** Node modules that the pure cores may use: they only compute. */
 const PURE_NODE_MODULES = new Set(['node:crypto', 'node:buffer']);

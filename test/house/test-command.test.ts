@@ -4,7 +4,7 @@ import { test } from 'tap';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** `npm test -- ARGUMENT...`; the build finds nothing to do, because this test runs after it. */
+/** `npm test -- ARGUMENT...`; the build finds nothing to do, because this test runs after one. */
 function testCommand(...args: string[]) {
   return spawnSync(process.execPath, ['scripts/test.mjs', ...args], { cwd: ROOT, encoding: 'utf8' });
 }
@@ -28,7 +28,7 @@ test('all files of a folder run, each once', async (t) => {
 test('a path that is no test file is refused with what was expected', async (t) => {
   for (const [path, message] of [
     ['test/host/missing.test.ts', /no test file test\/host\/missing\.test\.ts; expected a path such as/u],
-    ['src/host/rounds.ts', /not a test file/u],
+    ['src/host/rounds.ts', /not a test file: its name does not end with \.test\.ts or \.long\.ts/u],
     ['test/e2e/agent.e2e.ts', /npm run test:e2e -- agent/u],
   ] as const) {
     const { status, stderr } = testCommand(path);

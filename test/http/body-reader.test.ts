@@ -48,3 +48,30 @@ test('a body counts against the limits of its address until it is released', asy
   t.ok(await reader.read(request(body)));
   t.equal(await refusedStatus(reader, [Buffer.alloc(20_001)]), 413);
 });
+
+test('large bodies of an address leave room for small ones of the same address', async (t) => {
+  const mebibyte = 1 << 20;
+  const reader = new BodyReader({
+    bodyBytes: 8 * mebibyte,
+    bodiesBytes: 64 * mebibyte,
+    bodiesBytesPerAddress: 32 * mebibyte,
+  });
+  const large = Array.from({ length: 8 * 16 }, () => Buffer.alloc(mebibyte / 16));
+  const small = [Buffer.alloc(20_000)];
+  const taken: (() => void)[] = [];
+  for (let index = 0; index < 3; index++) taken.push((await reader.read(request(large))).release);
+  t.equal(await refusedStatus(reader, large), 503, 'a fourth of 8 MiB is beyond three quarters');
+  t.equal(reader.heldBytes, 24 * mebibyte, 'what is refused is not held');
+  for (let index = 0; index < 400; index++) taken.push((await reader.read(request(small))).release);
+  t.equal(reader.heldBytes, 24 * mebibyte + 400 * 20_000);
+  t.equal(
+    await refusedStatus(
+      reader,
+      Array.from({ length: 60 }, () => small[0] as Buffer),
+    ),
+    503,
+  );
+  t.equal(await refusedStatus(reader, large.slice(0, 1)), null, 'the rest is for small ones');
+  for (const release of taken) release();
+  t.ok(await reader.read(request(large)));
+});

@@ -13,7 +13,7 @@ import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { ManualClock } from '../manual-clock.js';
 import { apiServer, clientOf, openAccess } from './setting.js';
 
-const ARGS = ['run', '--query-addr=0.0.0.0', '--query-port=5678', '--token-review=true', '--tls-self-signed=true'];
+const ARGS = ['run', '--query-addr=::', '--query-port=5678', '--token-review=true', '--tls-self-signed=true'];
 
 function agentObject(name: string, nodeName: string, changes: { args?: string[]; ready?: boolean } = {}): KubeObject {
   const { args = ARGS, ready = true } = changes;

@@ -6,6 +6,7 @@ import { systemClock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import { ANY_CALLER } from '../../src/kube/admission/review-callers.js';
 import { WebhookServer } from '../../src/kube/admission/webhook-server.js';
+import { cases } from '../cases.js';
 import { certificateAuthority } from '../harness/certificate.js';
 import { timeLimit } from '../harness/time-factor.js';
 
@@ -55,7 +56,7 @@ test('all reviews of an API server that works to capacity are answered, each on 
       outgoing.on('error', (error) => resolve(error.message));
       outgoing.end(REVIEW);
     });
-  for (const time of ['first', 'second', 'third']) {
+  for (const time of cases(['first'], ['first', 'second', 'third'])) {
     const answers = await Promise.all(Array.from({ length: CALLS }, call));
     const failed = answers.filter((answer) => answer !== 200);
     t.same([...new Set(failed)], [], `the ${time} ${CALLS} calls: ${failed.length} failed`);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { Quota, linesOf } from '../../src/quota/index.js';
+import { Quota, linesOf } from '../../src/quota/internal.js';
 import { replay, scriptProblem } from '../../src/quota-command/replay.js';
 import { readStep } from '../../src/quota-command/script.js';
 

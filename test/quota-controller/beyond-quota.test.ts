@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { DEFAULT_ARBITRATOR_POLICY, DEFAULT_FAMILIES, GROUP_LABEL, Quota } from '../../src/quota/index.js';
+import { DEFAULT_ARBITRATOR_POLICY, DEFAULT_FAMILIES, GROUP_LABEL, Quota } from '../../src/quota/internal.js';
 import { podsBeyondQuota, type GroupPod } from '../../src/quota-controller/controller/beyond-quota.js';
 import { GROUPS_PATH, POLICIES_PATH } from '../../src/kube/quota/names.js';
 import { eventually } from '../harness/eventually.js';

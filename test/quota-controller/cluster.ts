@@ -5,7 +5,7 @@ import { systemClock, type Clock } from '../../src/host/clock.js';
 import { silentLog } from '../../src/host/log.js';
 import type { KubeAnswer, KubeClient } from '../../src/kube/client.js';
 import { INFORMER_TIMING } from '../../src/kube/informer.js';
-import { GROUP_LABEL, type QuotaEvent } from '../../src/quota/index.js';
+import { GROUP_LABEL, type QuotaEvent } from '../../src/quota/internal.js';
 import { QuotaMetrics } from '../../src/quota-controller/quota-metrics.js';
 import type { ArbitratorConfig } from '../../src/quota-controller/service-options.js';
 import { QuotaService } from '../../src/quota-controller/service.js';
@@ -36,12 +36,14 @@ export class QuotaCluster {
   /** Asks the webhooks, as the API server does before every change. */
   readonly guard: Admission;
   #asked = 0;
+  /** Namespaces whose objects without the label are reviewed, as the registered webhooks have it. */
+  readonly defaultNamespaces = new Set<string>();
 
   private constructor(server: ApiServer) {
     this.server = server;
     this.client = clientTo(server.url);
     this.guard = async ({ type, subresource, namespace, name, operation, object, oldObject, dryRun }) => {
-      const path = this.#pathOf(type.plural, subresource, [object, oldObject]);
+      const path = this.#pathOf(type.plural, subresource, namespace, [object, oldObject]);
       if (path === null) return null;
       const kind = { group: type.group, version: type.version, kind: type.kind };
       const review = {
@@ -86,6 +88,9 @@ export class QuotaCluster {
       readonly openGroups?: boolean;
       readonly arbitrator?: ArbitratorConfig;
       readonly kueue?: boolean;
+      readonly rehearsedReviews?: number;
+      /** Gets why the replica is not ready yet. */
+      readonly reasons?: Set<string>;
     } = {},
   ): Promise<QuotaService> {
     const service = new QuotaService({
@@ -107,7 +112,10 @@ export class QuotaCluster {
       ...options,
     });
     await service.start();
-    await eventually(() => service.notReady === null, 'the replica to be ready');
+    await eventually(() => {
+      if (service.notReady !== null) options.reasons?.add(service.notReady);
+      return service.notReady === null;
+    }, 'the replica to be ready');
     this.services.push(service);
     return service;
   }
@@ -165,13 +173,21 @@ export class QuotaCluster {
   }
 
   /** As in the webhook configuration. */
-  #pathOf(plural: string, subresource: string, objects: readonly (KubeObject | null)[]): string | null {
+  #pathOf(
+    plural: string,
+    subresource: string,
+    namespace: string,
+    objects: readonly (KubeObject | null)[],
+  ): string | null {
     if (plural === 'bizgroupresourcequotas') return subresource === '' ? '/groups' : null;
     if (plural === 'horizontalpodautoscalers') return '/autoscalers';
     if (subresource === 'scale') return '/scale';
     if (subresource !== '' || !['deployments', 'statefulsets', 'replicasets', 'jobs', 'pods'].includes(plural))
       return null;
-    return objects.some((object) => object?.metadata.labels?.[GROUP_LABEL] !== undefined) ? '/workloads' : null;
+    const isReviewed =
+      this.defaultNamespaces.has(namespace) ||
+      objects.some((object) => object?.metadata.labels?.[GROUP_LABEL] !== undefined);
+    return isReviewed ? '/workloads' : null;
   }
 
   // --- what people do -----------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 import { test, type Test } from 'tap';
 import { issue } from '../../src/kube/admission/webhook-identity.js';
 import { sharedCertificate } from '../../src/kube/admission/certificate-secret.js';
-import { GROUP_LABEL } from '../../src/quota/index.js';
+import { GROUP_LABEL } from '../../src/quota/internal.js';
 import { eventually } from '../harness/eventually.js';
 import { deployment, QuotaCluster } from './cluster.js';
 import { clientTo, quotaServer } from './setting.js';

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { GROUP_LABEL, KNOWN_KINDS } from '../../src/quota/index.js';
+import { GROUP_LABEL, KNOWN_KINDS } from '../../src/quota/internal.js';
 import { resourceOf } from '../../src/quota-controller/kinds.js';
 import { eventually } from '../harness/eventually.js';
 import { QuotaCluster } from './cluster.js';
@@ -100,102 +100,92 @@ test('for every kind as many pods are metered as are charged', async (t) => {
     [],
     'every kind has a sample',
   );
-  for (const evaluator of charged) {
-    const { kind, apiGroup } = evaluator;
-    const sample = SAMPLES[kind] as Sample;
-    const on = await QuotaCluster.start(0);
-    t.teardown(() => on.stop());
-    for (const each of charged) {
-      const version = SAMPLES[each.kind]?.version ?? 'v1';
-      on.server.define({
-        group: each.apiGroup,
-        version,
-        plural: resourceOf(each),
-        kind: each.kind,
-        namespaced: true,
-      });
-    }
-    on.server.define({
-      group: 'trainer.kubeflow.org',
-      version: 'v1alpha1',
-      plural: 'clustertrainingruntimes',
-      kind: 'ClusterTrainingRuntime',
-      namespaced: false,
-    });
-    on.server.seed('clustertrainingruntimes', {
-      metadata: { name: 'torch' },
-      spec: {
-        mlPolicy: { numNodes: 1 },
-        template: { spec: { replicatedJobs: [{ name: 'node', template: { spec: { template } } }] } },
-      },
-    });
-    for (const name of ['node1', 'node2'])
-      on.server.seed('nodes', { metadata: { name }, status: { conditions: [{ type: 'Ready', status: 'True' }] } });
-    await on.join();
-    await on.createGroup('team', { 'limits.cpu': 100, 'cash/limits.cpu': 1000 });
-    const running = (owner: { readonly kind: string; readonly uid: string } | null, name: string) => ({
-      metadata: {
-        name,
-        ...(owner === null ? { labels: { [GROUP_LABEL]: 'team' } } : { ownerReferences: [reference(owner)] }),
-      },
-      spec: { nodeName: 'node1', ...template.spec },
-      status: {
-        phase: 'Running',
-        conditions: [
-          {
-            type: 'PodScheduled',
-            status: 'True',
-            lastTransitionTime: new Date().toISOString().replace(/\.\d+Z$/, 'Z'),
-          },
-        ],
-      },
-    });
-    const reference = ({ kind: ownerKind, uid }: { readonly kind: string; readonly uid: string }) => {
-      const known = charged.find((each) => each.kind === ownerKind);
-      const group = known?.apiGroup ?? '';
-      const version = SAMPLES[ownerKind]?.version ?? 'v1';
-      return {
-        apiVersion: group === '' ? version : `${group}/${version}`,
-        kind: ownerKind,
-        name: uid,
-        uid,
-        controller: true,
-      };
+  const on = await QuotaCluster.start(0);
+  t.teardown(() => on.stop());
+  for (const each of charged) {
+    const version = SAMPLES[each.kind]?.version ?? 'v1';
+    on.server.define({ group: each.apiGroup, version, plural: resourceOf(each), kind: each.kind, namespaced: true });
+  }
+  on.server.define({
+    group: 'trainer.kubeflow.org',
+    version: 'v1alpha1',
+    plural: 'clustertrainingruntimes',
+    kind: 'ClusterTrainingRuntime',
+    namespaced: false,
+  });
+  on.server.seed('clustertrainingruntimes', {
+    metadata: { name: 'torch' },
+    spec: {
+      mlPolicy: { numNodes: 1 },
+      template: { spec: { replicatedJobs: [{ name: 'node', template: { spec: { template } } }] } },
+    },
+  });
+  for (const name of ['node1', 'node2'])
+    on.server.seed('nodes', { metadata: { name }, status: { conditions: [{ type: 'Ready', status: 'True' }] } });
+  await on.join();
+  const groupOf = (kind: string): string => `of-${kind.toLowerCase()}`;
+  for (const { kind } of charged)
+    t.match(await on.createGroup(groupOf(kind), { 'limits.cpu': 100, 'cash/limits.cpu': 1000 }), { ok: true });
+  const running = (owner: { readonly kind: string; readonly uid: string } | null, name: string, group: string) => ({
+    metadata: {
+      name,
+      ...(owner === null ? { labels: { [GROUP_LABEL]: group } } : { ownerReferences: [reference(owner)] }),
+    },
+    spec: { nodeName: 'node1', ...template.spec },
+    status: {
+      phase: 'Running',
+      conditions: [
+        {
+          type: 'PodScheduled',
+          status: 'True',
+          lastTransitionTime: new Date().toISOString().replace(/\.\d+Z$/, 'Z'),
+        },
+      ],
+    },
+  });
+  const reference = ({ kind: ownerKind, uid }: { readonly kind: string; readonly uid: string }) => {
+    const known = charged.find((each) => each.kind === ownerKind);
+    const group = known?.apiGroup ?? '';
+    const version = SAMPLES[ownerKind]?.version ?? 'v1';
+    return {
+      apiVersion: group === '' ? version : `${group}/${version}`,
+      kind: ownerKind,
+      name: uid,
+      uid,
+      controller: true,
     };
-    const seed = (ownerKind: string, object: Parameters<typeof on.server.seed>[1]): string => {
-      const known = charged.find((each) => each.kind === ownerKind);
-      return on.server.seed(known?.resource ?? '', object).metadata.uid ?? '';
-    };
-    if (kind === 'Pod') seed('Pod', running(null, 'alone'));
-    else {
-      const root = seed(kind, { metadata: { name: 'w', labels: { [GROUP_LABEL]: 'team' } }, spec: sample.spec });
-      let firstPod = '';
-      sample.pods.forEach((chain, index) => {
-        let owner = { kind, uid: root };
-        chain.forEach((between, depth) => {
-          owner =
-            between === 'Pod'
-              ? { kind: 'Pod', uid: firstPod }
-              : {
-                  kind: between,
-                  uid: seed(between, {
-                    metadata: { name: `between-${index}-${depth}`, ownerReferences: [reference(owner)] },
-                    spec: {},
-                  }),
-                };
-        });
-        const pod = seed('Pod', running(owner, `pod-${index}`));
-        if (firstPod === '') firstPod = pod;
-      });
+  };
+  const seed = (ownerKind: string, object: Parameters<typeof on.server.seed>[1]): string => {
+    const known = charged.find((each) => each.kind === ownerKind);
+    return on.server.seed(known?.resource ?? '', object).metadata.uid ?? '';
+  };
+  for (const { kind } of charged) {
+    const group = groupOf(kind);
+    if (kind === 'Pod') {
+      seed('Pod', running(null, 'alone', group));
+      continue;
     }
-    const expected = String(Math.max(1, sample.pods.length));
-    await eventually(() => on.used('team') === expected, `${kind} (${apiGroup}) to be charged ${expected}`);
-    await eventually(
-      () =>
-        (on.statusOf('team')['burnRate'] as Readonly<Record<string, string>> | undefined)?.['cash/limits.cpu'] ===
-        expected,
-      `${expected} pods of ${kind} to be counted`,
-    );
+    const { spec, pods } = SAMPLES[kind] as Sample;
+    const root = seed(kind, { metadata: { name: 'w', labels: { [GROUP_LABEL]: group } }, spec });
+    let firstPod = '';
+    pods.forEach((chain, index) => {
+      let owner = { kind, uid: root };
+      chain.forEach((between, depth) => {
+        const metadata = { name: `${group}-${index}-${depth}`, ownerReferences: [reference(owner)] };
+        const uid = between === 'Pod' ? firstPod : seed(between, { metadata, spec: {} });
+        owner = { kind: between, uid };
+      });
+      const pod = seed('Pod', running(owner, `${group}-${index}`, group));
+      if (firstPod === '') firstPod = pod;
+    });
+  }
+  for (const { kind, apiGroup } of charged) {
+    const group = groupOf(kind);
+    const expected = String(Math.max(1, SAMPLES[kind]?.pods.length ?? 0));
+    await eventually(() => on.used(group) === expected, `${kind} (${apiGroup}) to be charged ${expected}`);
+    const rateOf = () =>
+      (on.statusOf(group)['burnRate'] as Readonly<Record<string, string>> | undefined)?.['cash/limits.cpu'];
+    await eventually(() => rateOf() === expected, `${expected} pods of ${kind} to be counted`);
     t.pass(kind);
   }
 });

@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap';
-import { GROUP_LABEL } from '../../src/quota/index.js';
+import { GROUP_LABEL } from '../../src/quota/internal.js';
 import { eventually } from '../harness/eventually.js';
 import { deployment, QuotaCluster } from './cluster.js';
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
-import { GROUP_LABEL } from '../../src/quota/index.js';
+import { GROUP_LABEL } from '../../src/quota/internal.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
 import { eventually } from '../harness/eventually.js';
 import { MAIN } from '../harness/programs.js';

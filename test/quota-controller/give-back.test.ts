@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { DEFAULT_ARBITRATOR_POLICY, GROUP_LABEL } from '../../src/quota/index.js';
+import { DEFAULT_ARBITRATOR_POLICY, GROUP_LABEL } from '../../src/quota/internal.js';
 import { GROUPS_PATH } from '../../src/kube/quota/names.js';
 import type { KubeAnswer } from '../../src/kube/client.js';
 import { eventually } from '../harness/eventually.js';
@@ -42,12 +42,21 @@ async function lending(
   return { on, retry };
 }
 
-function create(on: QuotaCluster, name: string, group: string, cores: number): Promise<KubeAnswer> {
+function create(
+  on: QuotaCluster,
+  name: string,
+  group: string,
+  cores: number,
+  priorityClassName?: string,
+): Promise<KubeAnswer> {
   const containers = [{ name: 'main', image: 'busybox', resources: { limits: { cpu: cores } } }];
   return on.client.request({
     method: 'POST',
     path: JOBS,
-    body: { metadata: { name, labels: { [GROUP_LABEL]: group } }, spec: { template: { spec: { containers } } } },
+    body: {
+      metadata: { name, labels: { [GROUP_LABEL]: group } },
+      spec: { template: { spec: { containers, priorityClassName } } },
+    },
   });
 }
 
@@ -75,9 +84,9 @@ function pod(on: QuotaCluster, job: string, priority: number, labels: Readonly<R
 }
 
 /** Waits until the usage meter and the arbitrator know two pods. */
-async function seen(on: QuotaCluster): Promise<void> {
+async function seen(on: QuotaCluster, group = 'borrower'): Promise<void> {
   await eventually(
-    () => (on.statusOf('borrower')['burnRate'] as Readonly<Record<string, string>> | undefined)?.[HOURS] === '2',
+    () => (on.statusOf(group)['burnRate'] as Readonly<Record<string, string>> | undefined)?.[HOURS] === '2',
     'the hours of the pods to be metered',
   );
   const allocated = (): unknown =>
@@ -174,4 +183,36 @@ test('in plan mode workloads are recorded as waiting, and nothing is stopped', a
   for (let tries = 0; tries < 20; tries++) await create(on, 'o1', 'owner', 2);
   t.equal(waitingIn(on, 'owner')['Job.batch/default/o1']?.room, undefined);
   t.notOk(isSuspended(on, 'b1'));
+});
+
+test('a workload of higher priority takes the room of its own group only where the group asks for it', async (t) => {
+  const { on } = await lending('Never');
+  t.teardown(() => on.stop());
+  on.server.seed('priorityclasses', { metadata: { name: 'urgent' }, value: 100 });
+  for (const [name, preemption] of [
+    ['ranked', 'LowerPriority'],
+    ['plain', 'Never'],
+  ] as const) {
+    const spec = { hard: { 'limits.cpu': 2, [HOURS]: 1_000_000 }, preemption };
+    await on.client.request({ method: 'POST', path: GROUPS_PATH, body: { metadata: { name }, spec } });
+  }
+  for (const name of ['r1', 'r2']) {
+    t.ok((await create(on, name, 'ranked', 1)).ok);
+    pod(on, name, name === 'r1' ? 100 : 1);
+  }
+  t.ok((await create(on, 'p1', 'plain', 2)).ok);
+  await seen(on, 'ranked');
+  await eventually(
+    async () => (await create(on, 'first', 'ranked', 1, 'urgent')).ok,
+    'the urgent workload to take the room of a less important one',
+  );
+  t.ok(isSuspended(on, 'r2'), 'the less important workload was stopped');
+  t.notOk(isSuspended(on, 'r1'), 'one of the same priority runs on');
+  t.match(waitingIn(on, 'ranked')['Job.batch/default/r2'], { priority: 1 });
+  for (let tries = 0; tries < 5; tries++) {
+    t.notOk((await create(on, 'second', 'ranked', 1, 'urgent')).ok);
+    t.notOk((await create(on, 'other', 'plain', 1, 'urgent')).ok);
+  }
+  t.notOk(isSuspended(on, 'p1'));
+  t.notOk(isSuspended(on, 'r1'));
 });

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { silentLog } from '../../src/host/log.js';
-import { KNOWN_KINDS, GROUP_LABEL } from '../../src/quota/index.js';
+import { KNOWN_KINDS, GROUP_LABEL } from '../../src/quota/internal.js';
 import { failure } from '../../src/kube/failure.js';
 import type { KubeApi } from '../../src/kube/client.js';
 import { ServedKinds } from '../../src/quota-controller/served-kinds.js';

@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap';
-import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/index.js';
+import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/internal.js';
 import { GROUPS_PATH } from '../../src/kube/quota/names.js';
 import { eventually } from '../harness/eventually.js';
 import { QuotaCluster } from './cluster.js';

@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap';
-import { GROUP_LABEL } from '../../src/quota/index.js';
+import { GROUP_LABEL } from '../../src/quota/internal.js';
 import { eventually } from '../harness/eventually.js';
 import type { FaultEffect } from '../harness/api-server/fault.js';
 import { generator } from '../generator.js';

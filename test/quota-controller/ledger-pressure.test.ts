@@ -7,7 +7,7 @@ import { groupReport } from '../../src/quota-controller/controller/group-report.
 import { QuotaMetrics } from '../../src/quota-controller/quota-metrics.js';
 import type { Reconciler } from '../../src/quota-controller/reconciler/reconciler.js';
 import type { LedgerSize } from '../../src/quota-controller/store/kube-store.js';
-import { createEngine, MAX_RESERVATIONS, type QuotaEngine } from '../../src/quota/index.js';
+import { createEngine, MAX_RESERVATIONS, type QuotaEngine } from '../../src/quota/internal.js';
 
 const RULES = fileURLToPath(new URL('../../../etc/prometheus/quota-rules.yaml', import.meta.url));
 const MOST_ETCD_BYTES = 1_572_864;

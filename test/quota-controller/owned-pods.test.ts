@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap';
-import { GROUP_LABEL } from '../../src/quota/index.js';
+import { GROUP_LABEL } from '../../src/quota/internal.js';
 import { openLedger } from '../../src/quota-controller/open-cluster-ledger.js';
 import type { KubeAnswer } from '../../src/kube/client.js';
 import { eventually } from '../harness/eventually.js';

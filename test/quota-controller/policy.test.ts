@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap';
-import { GROUP_LABEL } from '../../src/quota/index.js';
+import { GROUP_LABEL } from '../../src/quota/internal.js';
 import { POLICIES_PATH } from '../../src/kube/quota/names.js';
 import { webhookConfiguration } from '../../src/quota-controller/admission/webhook-objects.js';
 import { readPolicy } from '../../src/quota-controller/policy/policy-object.js';

@@ -5,6 +5,7 @@ import type { ShapeRecord, StoredRecord } from '../../src/quota/index.js';
 import { RecordLog } from '../../src/quota-controller/store/record-log.js';
 import { readPiece, writePiece } from '../../src/quota-controller/store/record-text.js';
 import { recordKey } from '../../src/quota-controller/store/tail.js';
+import { cases } from '../cases.js';
 
 /** A workload with one of a few shapes. */
 function record(name: string, cores: number | null): StoredRecord {
@@ -116,7 +117,7 @@ test('a log is read as it was written, in full or from an earlier state with its
         );
       },
     ),
-    { numRuns: 500 },
+    { numRuns: cases(80, 1_000) },
   );
   t.end();
 });
@@ -124,7 +125,7 @@ test('a log is read as it was written, in full or from an earlier state with its
 test('a write has at most 8 KB and costs about one object, whatever the number of records', (t) => {
   let log = RecordLog.empty();
   const stored = new Stored();
-  const count = 6_000;
+  const count = cases(1_500, 6_000);
   for (let index = 0; index < count; index++) log = stored.write(log.with(editsOf([[`w${index}`, index]])));
   t.ok(stored.longest <= 8000, `${stored.longest} characters`);
   t.ok(stored.writes <= 1.1 * count, `${stored.writes} writes`);

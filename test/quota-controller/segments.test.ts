@@ -11,6 +11,7 @@ import type { ApiServer } from '../harness/api-server/api-server.js';
 import { generator } from '../generator.js';
 import { hastyClock } from '../kube/hasty-clock.js';
 import { clientTo, quotaServer } from './setting.js';
+import { cases } from '../cases.js';
 
 const HARD = 40;
 const LATER = Date.now() + 3_600_000;
@@ -58,7 +59,7 @@ const segmentsOf = (server: ApiServer): number =>
   server.all('bizgroupledgers').filter(({ metadata }) => metadata.labels?.[SEGMENT_LABEL] !== undefined).length;
 
 test('replicas with lost answers, races, restarts and sweeps agree on every charge, and exceed no quota', async (t) => {
-  for (let seed = 1; seed <= 12; seed++) {
+  for (let seed = 1; seed <= cases(3, 40); seed++) {
     const { server, client } = await place(t);
     const random = generator(seed);
     const below = (limit: number): number => Math.floor(random() * limit);

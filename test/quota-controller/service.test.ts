@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap';
-import { GROUP_LABEL } from '../../src/quota/index.js';
+import { GROUP_LABEL } from '../../src/quota/internal.js';
 import { API_GROUP } from '../../src/kube/quota/names.js';
 import { generator } from '../generator.js';
 import { eventually } from '../harness/eventually.js';

@@ -1,5 +1,5 @@
 import { CHECK_CONTROLLER } from '../../src/quota-controller/kueue/workload.js';
-import { GROUP_LABEL } from '../../src/quota/index.js';
+import { GROUP_LABEL } from '../../src/quota/internal.js';
 import type { KubeAnswer } from '../../src/kube/client.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { eventually } from '../harness/eventually.js';

@@ -5,7 +5,7 @@ import { test } from 'tap';
 import { packageFile } from '../../src/host/package-files.js';
 import * as protocols from '../../src/rpc/proto.js';
 
-/** The options for which `npm run proto` generates types. */
+/** The options for which `npm run build` generates types. */
 const OPTIONS = { keepCase: true, longs: String, enums: String, defaults: true };
 const VALUES: Readonly<Record<string, unknown>> = { string: 'text', bytes: Buffer.from([1, 2]), bool: true };
 

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { node, pod, type PodObject } from './objects.js';
+import { node, plainNode, pod, type PodObject } from './objects.js';
 import { predicted, start, type Rig } from './scheduler.js';
 
 function annotated(name: string, wanted: readonly [number, number], annotations: Record<string, string>): PodObject {
@@ -49,9 +49,8 @@ test('a pod gets GPUs of the models and UUIDs that its annotations name, and ref
   t.match(JSON.stringify(said), /annotation tencent.com\/use-gpu-uuid has the entry/);
 });
 
-test('room that a running pod got by a resize, or asked for, is not offered', async (t) => {
-  const rig = await start(t, [node('n', [16])]);
-  const container = pod('running', [[30, 4]]).spec?.containers?.[0]?.name ?? '';
+test('room is kept for what pods ask for by a resize, where their node allows it and the GPU has it', async (t) => {
+  const rig = await start(t, [node('n', [16], { allowsResize: true })]);
   const resized = (annotations: Record<string, string>): void => {
     const { metadata, spec } = annotated('running', [30, 4], {
       'tencent.com/predicate-gpu-idx-0': '0',
@@ -67,23 +66,30 @@ test('room that a running pod got by a resize, or asked for, is not offered', as
     return (offered ?? []).length > 0;
   };
   const status = (has: object): Record<string, string> => ({
-    'tencent.com/vcuda-resize-status': JSON.stringify({ [container]: has }),
+    'tencent.com/vcuda-resize-status': JSON.stringify({ c0: has }),
   });
+  const asked = { 'tencent.com/vcuda-core-resize': '60', 'tencent.com/vcuda-memory-resize': '8' };
   resized({});
   t.ok(await hasRoomFor(70, 12));
-  resized({ 'tencent.com/vcuda-core-resize': '60' });
-  t.notOk(await hasRoomFor(50, 12), 'it asks for 60');
-  t.ok(await hasRoomFor(40, 12));
-  resized(status({ cores: 50, memoryBlocks: 8 }));
-  t.notOk(await hasRoomFor(50, 9), 'it still has 8 blocks');
-  t.ok(await hasRoomFor(50, 8));
+  resized(asked);
+  t.notOk(await hasRoomFor(50, 8), 'it asks for 60 cores');
+  t.notOk(await hasRoomFor(40, 9), 'it asks for 8 blocks');
+  t.ok(await hasRoomFor(40, 8));
+  rig.api.setNode(node('n', [16]));
+  t.ok(await hasRoomFor(70, 12), 'the node does not allow it any more');
+  rig.api.setNode(node('n', [16], { allowsResize: true }));
+  t.notOk(await hasRoomFor(50, 8));
+  resized({ 'tencent.com/vcuda-memory-resize': '99' });
+  t.ok(await hasRoomFor(70, 12), 'what no GPU has is not kept');
+  resized(status({ cores: 100, memoryBlocks: 16 }));
+  t.ok(await hasRoomFor(70, 12), 'the author of the pod may have written the status');
   const infeasible = {
     cores: 30,
     memoryBlocks: 4,
-    pending: { reason: 'Infeasible', asked: { cores: 30, memoryBlocks: 99 } },
+    pending: { reason: 'Infeasible', asked: { cores: 60, memoryBlocks: 8 } },
   };
-  resized({ 'tencent.com/vcuda-memory-resize': '99', ...status(infeasible) });
-  t.ok(await hasRoomFor(70, 12), 'what no GPU has is not kept');
+  resized({ ...asked, ...status(infeasible) });
+  t.notOk(await hasRoomFor(50, 8), 'nor is room given up by a status');
 });
 
 test('the policies of a pod go before those of the extender and of the node', async (t) => {
@@ -104,4 +110,20 @@ test('the policies of a pod go before those of the extender and of the node', as
   const onBusy = { 'tencent.com/gpu-policy': 'spread', 'tencent.com/node-policy': 'binpack' };
   t.same(await schedule(annotated('other-gpu', [30, 4], onBusy)), [busy]);
   t.not(gpusOf(rig, 'other-gpu'), gpusOf(rig, 'first'));
+});
+
+test('an almost right key of an annotation is refused with the right one', async (t) => {
+  const rig = await start(t, [node('n', [16])]);
+  const said = await rig.scheduler.filter(annotated('p', [30, 4], { 'tencent.com/use-gpu-modle': 'T4' }), ['n']);
+  t.match(
+    said.FailedAndUnresolvableNodes?.n,
+    /annotation tencent.com\/use-gpu-modle .* write tencent.com\/use-gpu-model/,
+  );
+});
+
+test('a whole GPU with more memory than it has is refused on a node without inventory, too', async (t) => {
+  const rig = await start(t, [plainNode('n', 200, 32)]);
+  t.same((await rig.scheduler.filter(pod('large', [[100, 17]]), ['n'])).NodeNames, []);
+  t.same((await rig.scheduler.filter(pod('fits', [[100, 16]]), ['n'])).NodeNames, ['n']);
+  t.same((await rig.scheduler.filter(pod('both', [[200, 32]]), ['n'])).NodeNames, []);
 });

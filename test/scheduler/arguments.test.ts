@@ -11,6 +11,7 @@ import { nameOf, readNode } from '../../src/kube/node.js';
 import { NodeShapes } from '../../src/cluster/node-shape.js';
 import { viewPod } from '../../src/cluster/pod-view.js';
 import { filterResult, nodeNames, printFilterResult } from '../../src/scheduler/results.js';
+import { cases } from '../cases.js';
 
 test('a field of the wrong type counts as absent', (t) => {
   const wrong = {
@@ -85,7 +86,7 @@ test('the readers accept any JSON without an exception', (t) => {
       }
     }
   });
-  t.doesNotThrow(() => fc.assert(check, { numRuns: 1000 }));
+  t.doesNotThrow(() => fc.assert(check, { numRuns: cases(200, 3_000) }));
   t.end();
 });
 
@@ -129,7 +130,7 @@ test('the extender reads and returns whole nodes exactly as JSON.parse would, wh
       Error: '',
     });
   });
-  t.doesNotThrow(() => fc.assert(check, { numRuns: 300 }));
+  t.doesNotThrow(() => fc.assert(check, { numRuns: cases(100, 1_000) }));
   t.end();
 });
 

@@ -71,6 +71,11 @@ export class FakeApi implements ClusterSource, EvictionLimitSource, PodWriter {
     if (!this.silent.nodes) this.#later((observer) => observer.nodeSeen(nodeOf(node)));
   }
 
+  deleteNode(name: string): void {
+    this.nodes.delete(name);
+    if (!this.silent.nodes) this.#later((observer) => observer.nodeGone(name));
+  }
+
   setPod(pod: PodObject): void {
     this.pods.set(pod.metadata?.uid ?? '', pod);
     if (!this.silent.pods) this.#later((observer) => observer.podSeen(this.#views.view(readPod(pod))));

@@ -1,7 +1,7 @@
 /**
- * Random histories of pods whose bindings are carried out late or answered with an error although they were carried
- * out, while the extender restarts, its watch of pods is open and silent, or replicas lose the API server and take over
- * from each other: no GPU may have more than it has.
+ * Random histories of pods whose bindings are carried out late, answered with an error although they were carried out,
+ * or sent again after the pod was bound, while the extender restarts, its watch of pods is open and silent, or replicas
+ * lose the API server and take over from each other: no GPU may have more than it has.
  */
 import tap, { test } from 'tap';
 import { seededRandom } from '../../bench/openb/random.js';
@@ -20,9 +20,10 @@ import { ManualClock } from '../manual-clock.js';
 import { FakeApi } from './fake-api.js';
 import { LeaseApi } from './lease-api.js';
 import { node, pod, type PodObject } from './objects.js';
+import { cases } from '../cases.js';
 
-/** Of all kinds together; `npm run test:bindings` runs 10,000. Each takes 20 to 50 ms. */
-const HISTORIES = Number(process.env.GPU_MANAGER_HISTORIES ?? 400);
+/** Of all kinds together. */
+const HISTORIES = cases(80, 4_000);
 /** Restarts, silences and failovers, each or not. */
 const KINDS = 8;
 
@@ -111,12 +112,14 @@ interface World {
   readonly identity: string;
   /** Without Leases: whether the replica answers. */
   readonly leader?: { readonly notReady: string | null };
+  readonly settleTimeoutMs?: number;
 }
 
-function replica({ api, clock, leases, identity, leader = { notReady: null } }: World): Replica {
+function replica(world: World): Replica {
+  const { api, clock, leases, identity, leader = { notReady: null }, settleTimeoutMs = 0 } = world;
   const cluster = new Cluster(policyOf('binpack'));
   const cache = new ClusterCache(cluster, LOG, { adopted: () => undefined, named: () => undefined });
-  const options = { reservationTtlMs: 30_000, settleTimeoutMs: 0, offer: 'all' } as const;
+  const options = { reservationTtlMs: 30_000, settleTimeoutMs, offer: 'all' } as const;
   const connection: Connection = { isCut: false };
   const cutOff = failure('unreachable', 'cut off');
   const writer: PodWriter = {
@@ -236,6 +239,70 @@ test('the late end of a write from before the Lease was lost does not remove a l
   t.same(await after, { Error: '' });
 });
 
+test('a pod that is bound is answered without another decision, and keeps its GPUs', async (t) => {
+  const api = new FakeApi();
+  const { service } = replica({ api, clock: new ManualClock(), leases: null, identity: '' });
+  api.setNode(node('a', [16, 16]));
+  api.setPod(pod('p0', [[80, 2]]));
+  for (const name of ['p1', 'p2', 'p3']) api.setPod(pod(name, [[60, 2]]));
+  const settle = async (name: string): Promise<string> => {
+    const { NodeNames } = await service.filter({ pod: readPod(api.pod(name)), nodes: null, nodeNames: ['a'] });
+    return NodeNames?.[0] === undefined ? 'refused' : (await service.bind(bindingOf(name))).Error;
+  };
+  t.same([await settle('p0'), await settle('p1')], ['', '']);
+  service.sweep();
+  api.deletePod('p0');
+  t.same(await service.bind(bindingOf('p1')), { Error: '' }, 'the scheduler lost the answer');
+  t.match(await service.bind({ ...bindingOf('p1'), node: 'b' }), { Error: 'the pod is already on a' });
+  t.equal(api.writes.length, 2, 'nothing is written again');
+  t.same([await settle('p2'), await settle('p3')], ['', 'refused']);
+  t.equal(mostUsed(api), 60);
+});
+
+test('a pod that was bound while its filter call waited keeps its node, and no room is reserved for it', async (t) => {
+  const api = new FakeApi();
+  const { service } = replica({ api, clock: new ManualClock(), leases: null, identity: '', settleTimeoutMs: 60_000 });
+  for (const name of ['a', 'b']) api.setNode(node(name, [16]));
+  for (const name of ['p', 'q', 'r']) api.setPod(pod(name, [[100, 0]]));
+  const filter = async (name: string) =>
+    service.filter({ pod: readPod(api.pod(name)), nodes: null, nodeNames: ['a', 'b'] });
+  await filter('q');
+  const waiting = filter('p');
+  await settled();
+  await service.bind(bindingOf('q'));
+  api.setPod({ ...api.pod('p'), spec: { ...api.pod('p').spec, nodeName: 'b' } });
+  t.same((await waiting).NodeNames, ['b']);
+  api.deletePod('q');
+  t.same((await filter('r')).NodeNames, ['a'], 'p holds one node only');
+});
+
+test('a binding of a pod that has run and ended meanwhile charges no GPU', async (t) => {
+  const api = new FakeApi();
+  const { service } = replica({ api, clock: new ManualClock(), leases: null, identity: '' });
+  api.setNode(node('a', [16]));
+  for (const name of ['p', 'q']) api.setPod(pod(name, [[60, 2]]));
+  const fits = async (name: string) =>
+    (await service.filter({ pod: readPod(api.pod(name)), nodes: null, nodeNames: ['a'] })).NodeNames;
+  const before = api.pod('p');
+  t.same(await fits('p'), ['a']);
+  api.silent.pods = true;
+  api.setPod({ ...before, spec: { ...before.spec, nodeName: 'a' }, status: { phase: 'Succeeded' } });
+  t.same(await service.bind(bindingOf('p')), { Error: '' });
+  t.same(await fits('q'), ['a']);
+});
+
+test('a pod without GPUs that is bound is answered as bound', async (t) => {
+  const api = new FakeApi();
+  const { service } = replica({ api, clock: new ManualClock(), leases: null, identity: '' });
+  api.setNode(node('a', [16]));
+  api.setPod(pod('p', [null]));
+  t.same(await service.bind(bindingOf('p')), { Error: '' });
+  t.same(await service.bind(bindingOf('p')), { Error: '' });
+  service.sweep();
+  t.same(await service.bind(bindingOf('p')), { Error: '' });
+  t.equal(api.writes.length, 1);
+});
+
 interface Troubles {
   readonly restarts: boolean;
   /** The watches of pods show nothing for some steps. */
@@ -252,8 +319,10 @@ async function history(seed: number, { restarts, silences, failovers }: Troubles
   const api = new LateApi(clock, random);
   const leases = failovers ? new LeaseApi() : null;
   for (const name of ['a', 'b']) api.setNode(node(name, [16, 16]));
-  const pods = Array.from({ length: 8 }, (_, at) => pod(`p${at}`, [[30 + 10 * whole(5), 2]]));
-  pods.forEach((wanted) => api.setPod(wanted));
+  const somePod = (name: string): PodObject => pod(name, [[30 + 10 * whole(5), 2]]);
+  let made = 8;
+  const names = Array.from({ length: made }, (_, at) => `p${at}`);
+  names.forEach((name) => api.setPod(somePod(name)));
   let started = 0;
   const start = (): Replica => replica({ api, clock, leases, identity: `replica-${started++}` });
   const replicas = Array.from({ length: failovers ? 2 : 1 }, start);
@@ -271,6 +340,14 @@ async function history(seed: number, { restarts, silences, failovers }: Troubles
     const { name: podName = '', uid: podUid = '' } = wanted.metadata ?? {};
     await service.bind({ podName, podNamespace: 'default', podUid, node: chosen });
   };
+  /** A scheduler that did not get the answer sends the binding again, at any time until the pod is deleted. */
+  const bindAgain = async ({ service, election }: Replica, { metadata, spec }: PodObject): Promise<void> => {
+    election?.asked();
+    if ((election?.notReady() ?? null) !== null) return;
+    const { name: podName = '', uid: podUid = '' } = metadata ?? {};
+    await service.bind({ podName, podNamespace: 'default', podUid, node: spec?.nodeName ?? '' });
+  };
+  const someReplica = (): Replica => replicas[whole(replicas.length)] as Replica;
   /** With a Lease, answers of the API server must arrive between its renewals. */
   const pass = async (ms: number): Promise<void> => {
     for (let left = ms; left > 0; left -= 250) {
@@ -281,8 +358,14 @@ async function history(seed: number, { restarts, silences, failovers }: Troubles
   };
   if (failovers) await pass(1_000);
   for (let step = 0; step < (failovers ? 60 : 30); step++) {
-    const wanted = api.pod(`p${whole(pods.length)}`);
-    if (wanted.spec?.nodeName === undefined) void schedule(replicas[whole(replicas.length)] as Replica, wanted);
+    const at = whole(names.length);
+    const wanted = api.pod(names[at] as string);
+    if (!api.silent.pods && wanted.spec?.nodeName !== undefined && random() < 0.2) {
+      api.deletePod(names[at] as string);
+      api.setPod(somePod((names[at] = `p${made++}`)));
+      continue;
+    }
+    void (wanted.spec?.nodeName === undefined ? schedule : bindAgain)(someReplica(), wanted);
     await settled();
     if (random() < 0.5) await pass(whole(3_000));
     if (random() < (failovers ? 0.02 : 0.1)) await pass(70_000);

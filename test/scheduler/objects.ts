@@ -92,6 +92,7 @@ export function node(
     freeCores: number[];
     labels: Record<string, string>;
     models: string[];
+    allowsResize: boolean;
   }> = {},
 ): NodeObject {
   const gpus = blocks.map((of, index) => ({
@@ -110,7 +111,11 @@ export function node(
     freeCores: differing.freeCores?.[index] ?? 100,
     freeMemoryBytes: of * BLOCK,
   }));
-  const inventory = encodeInventory({ gpus: gpus, topology: uniformTopology(gpus.length, 'PHB') });
+  const inventory = encodeInventory({
+    gpus,
+    topology: uniformTopology(gpus.length, 'PHB'),
+    allowsResize: differing.allowsResize ?? false,
+  });
   const total = blocks.reduce((sum, of) => sum + of, 0);
   return plainNode(name, blocks.length * 100, total, {
     annotations: { [NODE_INVENTORY_KEY]: inventory },

@@ -179,6 +179,36 @@ test('the GPU that is being emptied for a pod is reserved for it', async (t) => 
   t.equal(await settle(rig, vip), 'n: 0');
 });
 
+test('the room of a nominated pod is kept whatever happens to the object of its node', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  const vip = await makingRoom(rig);
+  rig.api.deletePod('low-a');
+  const thief = async (): Promise<readonly string[] | null> =>
+    (await rig.scheduler.filter(pod('thief', [[60, 4]]), ['n'])).NodeNames;
+  t.same(await thief(), []);
+  rig.api.deleteNode('n');
+  rig.api.setNode(node('n', [16, 16]));
+  t.same(await thief(), [], 'it went and came back');
+  rig.api.deleteNode('n');
+  rig.api.deletePod('vip');
+  rig.api.setPod(vip);
+  rig.api.setNode(node('n', [16, 16]));
+  t.same(await thief(), [], 'it came after the nomination');
+  rig.api.setNode(node('n', [16]));
+  t.same(await thief(), [], 'another GPU was taken out');
+});
+
+test('room that was offered to a pod is kept when the GPUs of the node change', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  const [first, second] = [pod('first', [[60, 4]]), pod('second', [[60, 4]])];
+  rig.api.setPod(first);
+  t.same((await rig.scheduler.filter(first, ['n'])).NodeNames, ['n']);
+  rig.api.setNode(node('n', [16]));
+  rig.api.setPod(second);
+  t.same((await rig.scheduler.filter(second, ['n'])).NodeNames, []);
+  t.same(await rig.scheduler.bind(first, 'n'), { Error: '' });
+});
+
 test('a more important pod may take the room, and a pod without a nomination has no reservation', async (t) => {
   const rig = await start(t, [node('n', [16, 16])]);
   const vip = await makingRoom(rig);

@@ -1,12 +1,17 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { runInNewContext } from 'node:vm';
+import { build } from 'esbuild';
 import { test } from 'tap';
+import type * as Core from '../../src/quota/core.js';
+import { cases } from '../cases.js';
 import { scratchDirectory } from '../scratch.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
+/** What users have, and the native compiler, which writes the same code in a fifth of the time. */
+const COMPILER = { users: 'node_modules/typescript/bin/tsc', native: 'node_modules/typescript-native/bin/tsc' };
 
 /** A store as a user of the package writes it: records in one map, one revision for each group. */
 const CUSTOM_STORE = `
@@ -81,6 +86,19 @@ const rules = storeContract(async () => {
 for (const rule of rules) test(rule.name, rule.run);
 `;
 
+/** A program that has no types of Node, and checks the declarations of the package too. */
+const WITHOUT_NODE_TYPES = {
+  compilerOptions: {
+    strict: true,
+    noEmit: true,
+    target: 'es2022',
+    module: 'es2022',
+    moduleResolution: 'bundler',
+    types: [],
+  },
+  files: ['store.ts'],
+};
+
 /** What the README says about CommonJS and amounts. */
 const FROM_COMMONJS = `
 import { amount, amounts, createEngine, formatAmount } from 'gpu-manager-quota';
@@ -130,13 +148,13 @@ test('the engine package installs offline, passes the type check, and runs its s
 
   writeFileSync(join(home, 'store.ts'), CUSTOM_STORE);
   writeFileSync(join(home, 'store.test.ts'), RUN);
-  const check = (...flags: string[]): void => {
-    // TypeScript's own declarations take a third of the time.
+  const check = (compiler: keyof typeof COMPILER, ...flags: string[]): void => {
     const common = ['--strict', '--skipDefaultLibCheck', '--target', 'es2022'];
     const types = ['--typeRoots', join(ROOT, 'node_modules/@types'), '--types', 'node'];
+    const options = flags.includes('--project') ? flags : [...common, ...types, ...flags];
     const outcome = (() => {
       try {
-        return execFileSync(process.execPath, [TSC, ...common, ...types, ...flags], {
+        return execFileSync(process.execPath, [join(ROOT, COMPILER[compiler]), ...options], {
           cwd: home,
           encoding: 'utf8',
         });
@@ -146,8 +164,14 @@ test('the engine package installs offline, passes the type check, and runs its s
     })();
     t.equal(outcome, '', flags.join(' '));
   };
-  check('--noEmit', '--module', 'es2022', '--moduleResolution', 'node', 'store.ts', 'store.test.ts');
-  check('--module', 'nodenext', '--moduleResolution', 'nodenext', 'store.ts', 'store.test.ts');
+  writeFileSync(join(home, 'alone.json'), JSON.stringify(WITHOUT_NODE_TYPES));
+  check(cases('native', 'users'), '--project', 'alone.json');
+  writeFileSync(join(home, 'old.cts'), FROM_COMMONJS);
+  const files = ['store.ts', 'store.test.ts', 'old.cts'];
+  // The oldest way to find a module, which the native compiler does not know.
+  if (cases(false, true))
+    check('users', '--noEmit', '--module', 'es2022', '--moduleResolution', 'node', ...files.slice(0, 2));
+  check(cases('native', 'users'), '--module', 'nodenext', '--moduleResolution', 'nodenext', ...files);
   const told = execFileSync(process.execPath, ['--test', '--test-reporter=tap', 'store.test.js'], {
     cwd: home,
     encoding: 'utf8',
@@ -155,9 +179,50 @@ test('the engine package installs offline, passes the type check, and runs its s
   });
   t.match(told, /# pass 1[0-9]\n# fail 0/);
 
-  writeFileSync(join(home, 'old.cts'), FROM_COMMONJS);
-  check('--module', 'nodenext', '--moduleResolution', 'nodenext', 'old.cts');
   t.equal(execFileSync(process.execPath, ['--no-warnings', 'old.cjs'], { cwd: home, encoding: 'utf8' }), '4000n 4\n');
+});
+
+test('the package stands alone: its pages, its examples, and its core in a browser', async (t) => {
+  const scratch = await scratchDirectory(t);
+  const staged = join(scratch, 'node_modules/gpu-manager-quota');
+  execFileSync(process.execPath, [join(ROOT, 'scripts/quota-package.mjs'), staged]);
+  writeFileSync(join(scratch, 'package.json'), JSON.stringify({ type: 'module' }));
+  const node = (...args: string[]): string => execFileSync(process.execPath, args, { cwd: scratch, encoding: 'utf8' });
+
+  const pages = readdirSync(staged, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.md'));
+  t.ok(pages.length >= 5, pages.join(', '));
+  for (const page of pages) {
+    const text = readFileSync(join(staged, page), 'utf8');
+    for (const [, link = ''] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^(?:https?:|#)/.test(link)) continue;
+      t.ok(existsSync(join(staged, dirname(page), link.replace(/#.*/, ''))), `${page}: ${link}`);
+    }
+    t.notMatch(text, /gpu-manager\/quota'/, `${page} names the package as its manifest does`);
+  }
+
+  const guide = readFileSync(join(staged, 'docs/start/embedder.md'), 'utf8');
+  const [, program = ''] = /```js embed\n([^]*?)```/.exec(guide) ?? [];
+  writeFileSync(join(scratch, 'quota.mjs'), program);
+  const outputs = [...guide.matchAll(/```text\n([^]*?)```/g)].map(([, output]) => output);
+  const told = [node('node_modules/gpu-manager-quota/examples/quota-engine.mjs'), node('quota.mjs')];
+  t.same(told, outputs, 'the programs of the page print what it shows');
+
+  const entry =
+    "import { amount, arbitrate, createEngine, Quota } from 'gpu-manager-quota/core'; globalThis.quota = { amount, arbitrate, createEngine, Quota };";
+  const { outputFiles } = await build({
+    stdin: { contents: entry, resolveDir: scratch },
+    bundle: true,
+    write: false,
+    platform: 'browser',
+    format: 'iife',
+  });
+  // A browser has neither process nor Buffer.
+  const window: { quota?: typeof Core } = {};
+  runInNewContext(outputFiles[0]?.text ?? '', Object.assign(window, { setTimeout, queueMicrotask, console }));
+  const engine = await window.quota?.createEngine();
+  await engine?.createGroup({ name: 'g', hard: { 'limits.cpu': 1 } });
+  const demand = { workload: { kind: 'Job', name: 'j' }, group: 'g', podSets: [{ count: 2, limits: { cpu: 1 } }] };
+  t.equal((await engine?.admit(demand))?.code, 'QuotaExceeded');
 });
 
 test('the engine and the repository have the same version', (t) => {

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Argument, Command } from 'commander';
 import { packageFile } from '../../src/host/package-files.js';
@@ -16,16 +16,19 @@ const command = new Command('npm run test:tkestack --')
       'and succeeds. Output is TAP.',
   )
   .addArgument(new Argument('[tests...]', 'only these (default: all)').choices(TESTS))
-  .option('--gpu-manager <folder>', "folder or git repository of its sources, where Go's module proxy lacks them")
-  .option('--gpu-admission <folder>', "folder or git repository of its sources, where Go's module proxy lacks them")
+  .option(
+    '--programs <folder>',
+    'gpu-manager, gpu-client and gpu-admission of tkestack; what it lacks is built from Go modules',
+    process.env['TKESTACK_CACHE'] ?? join(homedir(), '.cache/gpu-manager-tkestack'),
+  )
   .option('--record', 'write recorded.json')
   .option('--logs <folder>', 'keep the logs of the nodes here')
   .parse();
 
 function main(names: readonly string[]): number {
-  const values = command.opts<{ gpuManager?: string; gpuAdmission?: string; record?: boolean; logs?: string }>();
-  const programs = process.env['TKESTACK_CACHE'] ?? join(homedir(), '.cache/gpu-manager-tkestack');
-  const reason = whyNone() ?? build(programs, values.gpuManager ?? '', values.gpuAdmission ?? '');
+  const values = command.opts<{ programs: string; record?: boolean; logs?: string }>();
+  const programs = resolve(values.programs);
+  const reason = whyNone() ?? build(programs);
   if (reason !== null) {
     console.log(`1..0 # SKIP tkestack: ${reason}`);
     return values.record ? 1 : 0;
@@ -85,8 +88,8 @@ function whyNone(): string | null {
 }
 
 /** Returns the reason why the programs cannot be built. */
-function build(directory: string, ...sources: readonly string[]): string | null {
-  const { status, stdout } = spawnSync(packageFile('scripts/build-tkestack'), [directory, ...sources], {
+function build(directory: string): string | null {
+  const { status, stdout } = spawnSync(packageFile('scripts/build-tkestack'), [directory], {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
   });

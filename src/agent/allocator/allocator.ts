@@ -7,7 +7,7 @@ import { candidatesOf, isPairingUnsure, needsHolders, pairedByKubelet } from '..
 import { followLegacy } from '../../gpu/ledger/legacy.js';
 import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
 import { nothingWaits, openAfterRestart } from '../../gpu/ledger/open-gpu.js';
-import type { PendingContainers } from '../../gpu/ledger/pending.js';
+import { withPresentHints, type PendingContainers } from '../../gpu/ledger/pending.js';
 import { prefer } from '../../gpu/ledger/prefer.js';
 import { reconcile, releaseEnded, startedWith } from '../../gpu/ledger/release.js';
 import { takeOver } from '../../gpu/ledger/take-over.js';
@@ -298,9 +298,9 @@ export class Allocator {
     );
   }
 
-  /** The allocation's GPUs by the driver's index. */
-  gpuIndexesOf(allocation: Allocation): number[] {
-    return gpusOf(this.#state.node, allocation).map((gpu) => gpu.index);
+  /** The allocation's GPUs, as far as the node has them. */
+  gpusOf(allocation: Allocation): readonly Gpu[] {
+    return gpusOf(this.#state.node, allocation);
   }
 
   /**
@@ -331,7 +331,8 @@ export class Allocator {
     // The API server learns of the pod's failure from the kubelet some time later.
     for (const podUid of this.#failed)
       if (listed?.some((container) => container.podUid === podUid) !== true) this.#failed.delete(podUid);
-    const pending = listed?.filter(({ podUid }) => !this.#failed.has(podUid)) ?? null;
+    const waiting = listed?.filter(({ podUid }) => !this.#failed.has(podUid)) ?? null;
+    const pending = waiting === null ? null : withPresentHints(this.#state.node.gpus, waiting);
     if (pending === null || !needsHolders(this.#state, pending, { kind, size })) return pending;
     const narrowed = candidatesOf(this.#state, pending, await this.#options.holders.known(), { kind, size });
     this.#state = narrowed.state;

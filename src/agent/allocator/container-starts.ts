@@ -123,9 +123,10 @@ export class ContainerStarts {
     await slices.start(limitsOf(this.#ledger.state.node, allocation, holder.container));
     this.#ledger.state = answer.state;
     await this.#ledger.save();
-    const gpuIndexes = gpusOf(this.#ledger.state.node, allocation).map((gpu) => gpu.index);
-    log.info({ allocation: allocation.id, container: holder.container, gpus: gpuIndexes }, 'container starts');
-    notices.started(allocation, holder.container, gpuIndexes);
+    const gpus = gpusOf(this.#ledger.state.node, allocation);
+    const indexes = gpus.map((gpu) => gpu.index);
+    log.info({ allocation: allocation.id, container: holder.container, gpus: indexes }, 'container starts');
+    notices.started(allocation, holder.container, gpus);
     return { ok: true };
   }
 

@@ -26,6 +26,7 @@ export const NO_PODS: AgentPods = {
 export const NO_NOTICES: Notices = {
   refused: () => undefined,
   started: () => undefined,
+  renumbered: () => undefined,
   freed: () => undefined,
   resized: () => undefined,
   gpuUnhealthy: () => undefined,

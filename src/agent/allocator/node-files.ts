@@ -1,12 +1,13 @@
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { deviceLinks } from './device-links.js';
 import type { NodeFiles } from './ports.js';
 import type { DeviceNode } from '../../gpu/container-edits.js';
 import type { Gpu } from '../../gpu/gpu.js';
 import type { PartitionableGpu } from '../../gpu/mig-partition.js';
 import type { Inventory } from '../gpus/index.js';
 import { makeHarmlessNode } from '../../host/device-nodes.js';
-import { findNvidiaNodes, migInstanceNodes } from '../../host/nvidia-nodes.js';
+import type { Log } from '../../host/log.js';
+import { findNvidiaNodes, hostDevices, migInstanceNodes } from '../../host/nvidia-nodes.js';
 
 /** Device nodes of a simulated machine besides those of its GPUs. */
 const SIMULATED_NODES = ['nvidiactl', 'nvidia-uvm'];
@@ -47,22 +48,26 @@ function possibleNodes({ gpu }: PartitionableGpu): readonly string[] {
 
 /**
  * The device nodes of real GPUs, in the host's /dev if that is mounted, since a container's own /dev is filled when it
- * starts. Listed at each request, because some nodes are created only when the driver is first used.
+ * starts. Listed at each request, because some nodes are created only when the driver is first used; systemd's links
+ * to them are made then.
  */
 export function deviceFiles(
   hostRoot: string,
   extraNodes: readonly DeviceNode[],
   libraryMounts: NodeFiles['libraryMounts'],
+  log: Log,
   capabilities?: string,
 ): NodeFiles {
-  const mounted = join(hostRoot, 'dev');
-  const devices = existsSync(mounted) ? mounted : '/dev';
+  const devices = hostDevices(hostRoot);
+  const link = deviceLinks(devices, log);
+  const linked = (nodes: readonly DeviceNode[]): readonly DeviceNode[] => {
+    link(nodes);
+    return nodes;
+  };
   return {
-    gpuNodes: (gpu) => [
-      nodeAt('/dev', gpuNodeName(gpu)),
-      ...instanceNodes(gpu, capabilities).map((name) => nodeAt('/dev', name)),
-    ],
-    commonNodes: () => [...findNvidiaNodes(devices).found.map((name) => nodeAt('/dev', name)), ...extraNodes],
+    gpuNodes: (gpu) =>
+      linked([gpuNodeName(gpu), ...instanceNodes(gpu, capabilities)].map((name) => nodeAt('/dev', name))),
+    commonNodes: () => linked([...findNvidiaNodes(devices).found.map((name) => nodeAt('/dev', name)), ...extraNodes]),
     libraryMounts,
   };
 }

@@ -101,9 +101,13 @@ export async function openAllocator(needs: AllocatorNeeds): Promise<Allocation> 
   };
 }
 
-async function nodeFiles({ config, gpus, libraries }: AllocatorNeeds): Promise<NodeFiles> {
+async function nodeFiles({ config, gpus, libraries, log }: AllocatorNeeds): Promise<NodeFiles> {
   const extraNodes = await readExtraNodes(config.extraConfigPath);
-  return config.driver === 'sim'
-    ? simulatedDeviceFiles(config.simDevicePath, gpus.inventory, extraNodes, libraries.mounts)
-    : deviceFiles(config.hostRoot, extraNodes, libraries.mounts);
+  if (config.driver === 'sim')
+    return simulatedDeviceFiles(config.simDevicePath, gpus.inventory, extraNodes, libraries.mounts);
+  const files = deviceFiles(config.hostRoot, extraNodes, libraries.mounts, log);
+  // For the containers that an earlier version started.
+  files.commonNodes();
+  for (const gpu of gpus.inventory.gpus) files.gpuNodes(gpu);
+  return files;
 }

@@ -104,7 +104,9 @@ export interface ClaimNotices {
 /** Receives events of the allocator; must not block and must not throw. */
 export interface Notices {
   refused(kind: ResourceKind, size: number, refusal: RequestRefusal): void;
-  started(allocation: Allocation, owner: ContainerRef, gpuIndexes: readonly number[]): void;
+  started(allocation: Allocation, owner: ContainerRef, gpus: readonly Gpu[]): void;
+  /** The node's GPUs changed, and with them perhaps their indexes. */
+  renumbered(gpus: readonly Gpu[]): void;
   freed(allocation: Allocation): void;
   /** What a container has that its pod asked to resize. */
   resized(owner: ContainerRef, status: ResizeStatus): void;

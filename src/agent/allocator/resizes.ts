@@ -13,7 +13,7 @@ export interface ResizesOptions {
   readonly ledger: LedgerKeeper;
   /** Whether containers may get more than they have; otherwise they can only give it back. */
   readonly isAllowed: boolean;
-  readonly pods: Pick<AgentPods, 'annotations' | 'onAnnotations' | 'pending'>;
+  readonly pods: Pick<AgentPods, 'annotations' | 'onAnnotations' | 'pending' | 'nameOf'>;
   readonly slices: Pick<SliceStore, 'resize'>;
   readonly notices: Pick<Notices, 'resized'>;
   readonly clock: Clock;
@@ -35,6 +35,8 @@ export class Resizes {
   readonly #options: ResizesOptions;
   /** By allocation: the status that was reported last. */
   readonly #told = new Map<string, ResizeStatus>();
+  /** The same of containers that have not started, by pod and container. */
+  readonly #toldWaiting = new Map<string, ResizeStatus>();
   #stops: readonly (() => void)[] = [];
 
   constructor(options: ResizesOptions) {
@@ -45,6 +47,7 @@ export class Resizes {
     const { pods, clock } = this.#options;
     this.#stops = [
       pods.onAnnotations((podUid) => this.#consider((owner) => owner.podUid === podUid)),
+      pods.onAnnotations(() => this.#answerWaiting()),
       clock.every(RETRY_MS, () => this.#consider(() => true)),
     ];
   }
@@ -52,6 +55,26 @@ export class Resizes {
   async stop(): Promise<void> {
     for (const stop of this.#stops) stop();
     await this.#options.ledger.run(async () => undefined);
+  }
+
+  /** Containers that wait for their start learn at once that their node gives them no more than they request. */
+  #answerWaiting(): void {
+    const { pods, isAllowed } = this.#options;
+    if (isAllowed) return;
+    const waiting = new Set<string>();
+    for (const { podUid, container, cores, memoryBlocks } of pods.pending() ?? []) {
+      const key = `${podUid}/${container}`;
+      waiting.add(key);
+      const requested = { cores, memoryBlocks };
+      const annotations = pods.annotations(podUid);
+      const asked = readResize((name) => annotations?.get(name), container, requested);
+      if (asked === null) continue;
+      const message = [NOT_ALLOWED, ...asked.problems].join('; ');
+      const status = { ...requested, pending: { reason: 'Infeasible', message, asked: asked.amounts } } as const;
+      const { namespace, pod } = pods.nameOf(podUid) ?? { namespace: '', pod: '' };
+      this.#tell(this.#toldWaiting, key, { podUid, namespace, pod, container }, status);
+    }
+    for (const key of this.#toldWaiting.keys()) if (!waiting.has(key)) this.#toldWaiting.delete(key);
   }
 
   #consider(isMeant: (owner: ContainerRef) => boolean): void {
@@ -98,7 +121,7 @@ export class Resizes {
     const before = amountsOf(allocation);
     const asked = wanted.amounts;
     const stays = (pending: Omit<NonNullable<ResizeStatus['pending']>, 'asked'>): void =>
-      this.#tell(id, owner, { ...before, pending: { ...pending, asked } });
+      this.#tell(this.#told, id, owner, { ...before, pending: { ...pending, asked } });
     const isMore = asked.cores > before.cores || asked.memoryBlocks > before.memoryBlocks;
     const problems = isMore && !isAllowed ? [NOT_ALLOWED, ...wanted.problems] : wanted.problems;
     if (problems.length > 0) return stays({ reason: 'Infeasible', message: problems.join('; ') });
@@ -120,13 +143,13 @@ export class Resizes {
       }
       log.info({ allocation: id, owner, before, after }, 'a running container was resized');
     }
-    this.#tell(id, owner, after);
+    this.#tell(this.#told, id, owner, after);
   }
 
-  #tell(id: string, owner: ContainerRef, status: ResizeStatus): void {
-    const told = this.#told.get(id);
-    if (told !== undefined && JSON.stringify(told) === JSON.stringify(status)) return;
-    this.#told.set(id, status);
+  #tell(told: Map<string, ResizeStatus>, key: string, owner: ContainerRef, status: ResizeStatus): void {
+    const before = told.get(key);
+    if (before !== undefined && JSON.stringify(before) === JSON.stringify(status)) return;
+    told.set(key, status);
     this.#options.notices.resized(owner, status);
   }
 }

@@ -1,5 +1,5 @@
 import type { ClaimUser } from '../../gpu/claims/claim-units.js';
-import { PREDICATE_NODE_KEY, PREDICATE_TIME_KEY, predicateGpuIndexKey } from '../../gpu/annotations.js';
+import { PREDICATE_NODE_KEY, PREDICATE_TIME_KEY } from '../../gpu/annotations.js';
 import { ANY_GPUS, readSelection } from '../../gpu/gpu-selection.js';
 import type { PendingContainer, PendingContainers } from '../../gpu/ledger/pending.js';
 import { isOver, usesGpu, type NodePod, type PodContainer } from './node-pod.js';
@@ -8,6 +8,7 @@ import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { ALL_PODS } from '../../kube/api-path.js';
 import type { KubeClient } from '../../kube/client.js';
+import { gpusNamedFor } from '../../kube/pod-gpus.js';
 import { WatchInformer, type ObjectChange, type InformerTiming } from '../../kube/informer.js';
 import { readNodePod } from './pod-reader.js';
 
@@ -310,27 +311,27 @@ function waitingContainers(pod: NodePod, started: ReadonlySet<string> = new Set(
   const waits = (container: PodContainer): boolean =>
     usesGpu(container) && !container.running && !started.has(container.name);
   const read = readSelection((key) => pod.annotations.get(key));
-  const entry = ({ name, cores, memoryBlocks, compat32 }: PodContainer, hint: readonly number[]): PendingContainer => ({
+  const entry = (
+    { name, cores, memoryBlocks, compat32 }: PodContainer,
+    predicted: ReturnType<typeof gpusNamedFor>,
+  ): PendingContainer => ({
     podUid: pod.uid,
     container: name,
     cores,
     memoryBlocks,
-    hint,
+    hint: predicted?.indexes ?? [],
+    ...(predicted?.uuids === undefined ? {} : { hintUuids: predicted.uuids }),
     ...(read.ok ? (read.selection === ANY_GPUS ? {} : { selection: read.selection }) : { brokenRule: read.reason }),
     ...(compat32 ? { compat32 } : {}),
   });
   // A prediction for another node does not apply to the GPUs of this one.
   const ours = (pod.annotations.get(PREDICATE_NODE_KEY) ?? pod.node) === pod.node;
-  const hintOf = (index: number): number[] => (ours ? indexes(pod.annotations.get(predicateGpuIndexKey(index))) : []);
+  const predictedFor = (index: number): ReturnType<typeof gpusNamedFor> =>
+    ours ? gpusNamedFor((key) => pod.annotations.get(key), index) : null;
   return [
-    ...pod.initContainers.filter(waits).map((container) => ({ ...entry(container, []), isInit: true })),
-    ...pod.containers.flatMap((container, index) => (waits(container) ? [entry(container, hintOf(index))] : [])),
+    ...pod.initContainers.filter(waits).map((container) => ({ ...entry(container, null), isInit: true })),
+    ...pod.containers.flatMap((container, index) => (waits(container) ? [entry(container, predictedFor(index))] : [])),
   ];
-}
-
-/** "0,2" as numbers; empty for invalid text. */
-function indexes(text = ''): number[] {
-  return /^\d{1,3}(,\d{1,3})*$/.test(text) ? text.split(',').map(Number) : [];
 }
 
 function sameEntries(a: ReadonlyMap<string, string> | undefined, b: ReadonlyMap<string, string>): boolean {

@@ -4,7 +4,9 @@ import type { NodePod } from './node-pod.js';
 import type { RequestRefusal } from '../../gpu/request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, type ResourceKind } from '../../gpu/resources.js';
 import { encodeResizeStatus, RESIZE_STATUS_KEY, resizeInWords, type ResizeStatus } from '../../manifests/gpu-resize.js';
+import type { Gpu } from '../../gpu/gpu.js';
 import type { Clock } from '../../host/clock.js';
+import { namingAnnotations } from '../../kube/pod-gpus.js';
 import { podSubject, type EventRecorder } from '../../kube/events.js';
 import type { NodePods } from './node-pods.js';
 import type { PodRef } from './pod-writer.js';
@@ -17,10 +19,13 @@ export interface NoticesOptions {
   readonly clock: Clock;
 }
 
+/** A GPU as the driver numbers it now. */
+export type NumberedGpu = Pick<Gpu, 'index' | 'uuid'>;
+
 /** The GPUs of one started container. */
 interface Assignment {
   readonly allocationId: string;
-  readonly gpuIndexes: readonly number[];
+  readonly gpus: readonly NumberedGpu[];
   readonly cores: number;
   readonly memoryBlocks: number;
   /** Milliseconds since 1970. */
@@ -77,14 +82,14 @@ export class Notices {
    * Also called for every started allocation when the agent starts, in case its last run ended before everything was
    * written.
    */
-  started(allocation: Allocation, owner: ContainerRef, gpuIndexes: readonly number[]): void {
+  started(allocation: Allocation, owner: ContainerRef, gpus: readonly NumberedGpu[]): void {
     if (owner.podUid === '') return;
     const { pods, clock } = this.#options;
     pods.noteStarted(owner.podUid, owner.container);
     const containers = this.#assigned.get(owner.podUid) ?? new Map<string, Assignment>();
     containers.set(owner.container, {
       allocationId: allocation.id,
-      gpuIndexes,
+      gpus,
       cores: coreIdsOf(allocation).length,
       memoryBlocks: memoryIdsOf(allocation).length,
       at: clock.now(),
@@ -94,6 +99,18 @@ export class Notices {
     if (this.#assigned.size > PODS_LIMIT && oldest !== undefined) this.#forget(oldest);
     const pod = pods.get(owner.podUid);
     if (pod !== null) this.#write(pod);
+  }
+
+  /** The driver numbers the GPUs of the node anew: annotations follow, without an event. */
+  renumbered(gpus: readonly NumberedGpu[]): void {
+    const present = new Map(gpus.map((gpu) => [gpu.uuid, gpu]));
+    for (const [podUid, containers] of this.#assigned) {
+      for (const [container, assignment] of containers)
+        containers.set(container, { ...assignment, gpus: assignment.gpus.map((gpu) => present.get(gpu.uuid) ?? gpu) });
+      const pod = this.#options.pods.get(podUid);
+      const missing = pod === null ? new Map<string, string>() : this.#missing(pod);
+      if (pod !== null && missing.size > 0) this.#options.annotate(pod, Object.fromEntries(missing));
+    }
   }
 
   freed(allocation: Allocation): void {
@@ -174,7 +191,8 @@ export class Notices {
     for (const [index, { name }] of pod.containers.entries()) {
       const assignment = containers.get(name);
       if (assignment === undefined) continue;
-      wanted.set(predicateGpuIndexKey(index), assignment.gpuIndexes.join(','));
+      for (const [key, value] of Object.entries(namingAnnotations({ container: index, ...numbersOf(assignment) })))
+        wanted.set(key, value);
       at = Math.min(at, assignment.at);
     }
     if (wanted.size > 0) {
@@ -185,7 +203,7 @@ export class Notices {
     }
     for (const [index, { name }] of pod.initContainers.entries()) {
       const assignment = containers.get(name);
-      if (assignment !== undefined) wanted.set(initGpuIndexKey(index), assignment.gpuIndexes.join(','));
+      if (assignment !== undefined) wanted.set(initGpuIndexKey(index), numbersOf(assignment).indexes.join(','));
     }
     const resized = this.#resized.get(pod.uid);
     if (resized !== undefined) wanted.set(RESIZE_STATUS_KEY, encodeResizeStatus(resized));
@@ -194,9 +212,10 @@ export class Notices {
   }
 
   #tell(pod: NodePod, container: string, assignment: Assignment): void {
-    const { gpuIndexes, cores, memoryBlocks } = assignment;
-    const gpus = `GPU ${gpuIndexes.join(', ')} of node ${this.#options.nodeName}`;
-    const share = cores < CORES_PER_GPU ? `${cores} of ${CORES_PER_GPU} cores` : `${gpuIndexes.length} whole`;
+    const { cores, memoryBlocks } = assignment;
+    const { indexes } = numbersOf(assignment);
+    const gpus = `GPU ${indexes.join(', ')} of node ${this.#options.nodeName}`;
+    const share = cores < CORES_PER_GPU ? `${cores} of ${CORES_PER_GPU} cores` : `${indexes.length} whole`;
     const memory = memoryBlocks > 0 ? `, ${(memoryBlocks * MEMORY_BLOCK_BYTES) / 2 ** 20} MiB` : '';
     this.#options.record(podSubject({ ...pod, uid: pod.objectUid }, container), {
       type: 'Normal',
@@ -210,4 +229,10 @@ export class Notices {
     this.#resized.delete(podUid);
     this.#corrections.delete(podUid);
   }
+}
+
+/** In ascending order of the indexes. */
+function numbersOf({ gpus }: Assignment): { readonly indexes: number[]; readonly uuids: string[] } {
+  const ordered = [...gpus].sort((a, b) => a.index - b.index);
+  return { indexes: ordered.map(({ index }) => index), uuids: ordered.map(({ uuid }) => uuid) };
 }

@@ -1,5 +1,5 @@
 import type { Log } from '../../host/log.js';
-import { draV1beta1Proto, draV1Proto } from '../../rpc/proto.js';
+import { draV1Proto } from '../../rpc/proto.js';
 import type { RpcService } from '../../rpc/rpc-server.js';
 import { unary } from '../../rpc/unary.js';
 import type { ClaimHandler, PreparedClaim } from './ports.js';
@@ -15,18 +15,16 @@ interface ClaimsMessage {
 }
 
 /**
- * The kubelet's DRAPlugin service, in both versions. An error of one claim is part of the answer: a failed call would
+ * The kubelet's DRAPlugin service. An error of one claim is part of the answer: a failed call would
  * fail all claims.
  */
-export function draServices(handler: ClaimHandler, log: Log): RpcService[] {
+export function draService(handler: ClaimHandler, log: Log): RpcService {
   const failed = (error: unknown): void => log.error({ err: error }, 'a request of the kubelet about claims failed');
-  const service = (withShareIds: boolean): RpcService['handlers'] => ({
+  const handlers: RpcService['handlers'] = {
     NodePrepareResources: unary(async ({ claims }: ClaimsMessage, isOver) => {
       const answers = await handler.prepare(claims.map(refOf), isOver);
       return {
-        claims: Object.fromEntries(
-          claims.map(({ uid }) => [uid, prepareAnswer(answers.get(uid) ?? UNANSWERED, withShareIds)]),
-        ),
+        claims: Object.fromEntries(claims.map(({ uid }) => [uid, prepareAnswer(answers.get(uid) ?? UNANSWERED)])),
       };
     }, failed),
     NodeUnprepareResources: unary(async ({ claims }: ClaimsMessage) => {
@@ -41,11 +39,8 @@ export function draServices(handler: ClaimHandler, log: Log): RpcService[] {
       );
       return { claims: Object.fromEntries(claims.map(({ uid }) => [uid, errorAnswer(errors.get(uid))])) };
     }, failed),
-  });
-  return [
-    { definition: draV1Proto().k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin.service, handlers: service(true) },
-    { definition: draV1beta1Proto().k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin.service, handlers: service(false) },
-  ];
+  };
+  return { definition: draV1Proto().k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin.service, handlers };
 }
 
 const UNANSWERED: PreparedClaim = { ok: false, reason: 'the driver returned no result for this claim' };
@@ -55,7 +50,7 @@ const refOf = ({ namespace, uid, name }: ClaimMessage): ClaimMessage => ({ names
 /** Omits absent errors, as the kubelet's own types do. */
 const errorAnswer = (error: string | undefined): object => (error === undefined ? {} : { error });
 
-function prepareAnswer(answer: PreparedClaim, withShareIds: boolean): object {
+function prepareAnswer(answer: PreparedClaim): object {
   if (!answer.ok) return { error: answer.reason };
   return {
     devices: answer.devices.map(({ request, pool, device, shareId, cdiDevice }) => ({
@@ -64,7 +59,7 @@ function prepareAnswer(answer: PreparedClaim, withShareIds: boolean): object {
       device_name: device,
       cdi_device_ids: [cdiDevice],
       // An empty text would count as present.
-      ...(withShareIds && shareId !== null ? { share_id: shareId } : {}),
+      ...(shareId !== null ? { share_id: shareId } : {}),
     })),
   };
 }

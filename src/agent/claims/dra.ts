@@ -33,7 +33,7 @@ import { ClaimAnnotations } from './claim-annotations.js';
 import { ClaimPreparer, type Patience } from './claim-preparer.js';
 import { ClaimReader } from './claim-reader.js';
 import { ClaimStatus } from './claim-status.js';
-import { draServices } from './dra-service.js';
+import { draService } from './dra-service.js';
 import { HealthService } from './health-service.js';
 import { KUBELET_CLAIMS_FILE } from './kubelet-claims.js';
 import { KubeletPlugin } from './kubelet-plugin.js';
@@ -163,7 +163,7 @@ export function buildDra(options: DraOptions): Dra {
   const plugin = new KubeletPlugin({
     registryPath: config.pluginRegistryPath,
     driverPath: config.draPath,
-    services: [...draServices(options.timed(preparer), log), ...healthService.services],
+    services: [draService(options.timed(preparer), log), ...healthService.services],
     clock,
     log,
   });

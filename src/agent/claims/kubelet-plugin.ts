@@ -10,7 +10,7 @@ import { UnixRpcServer, type RpcService } from '../../rpc/rpc-server.js';
 import { callUnary, unary } from '../../rpc/unary.js';
 
 /** Preferred version first: the kubelet uses the first one that it supports. */
-const SUPPORTED_VERSIONS = ['v1.DRAPlugin', 'v1beta1.DRAPlugin', 'v1.DRAResourceHealth', 'v1alpha1.DRAResourceHealth'];
+const SUPPORTED_VERSIONS = ['v1.DRAPlugin', 'v1.DRAResourceHealth', 'v1alpha1.DRAResourceHealth'];
 
 const DRIVER_SOCKET = 'dra.sock';
 const REGISTRATION_SOCKET = `${DRIVER_NAME}-reg.sock`;

@@ -3,6 +3,7 @@ export interface Diagnosis {
   readonly check:
     | 'driver'
     | 'libraries'
+    | 'devices'
     | 'native'
     | 'mirror'
     | 'interposition'

@@ -1,8 +1,10 @@
 import { access, readFile, stat, statfs } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Clock } from '../../host/clock.js';
+import { charLinkCommand, missingCharLinks } from '../../host/char-links.js';
 import type { Log } from '../../host/log.js';
+import { hostDevices, nvidiaNodeNames } from '../../host/nvidia-nodes.js';
 import {
   KUBELET_CHECKPOINT_FILE,
   ONE_PLUGIN,
@@ -52,6 +54,7 @@ export async function* examine(options: DoctorOptions): AsyncIterable<Diagnosis>
   const checks: readonly (readonly [Check, () => Promise<readonly Diagnosis[]>])[] = [
     ['driver', () => examineDriver(options)],
     ['libraries', () => examineLibraries(config)],
+    ['devices', () => Promise.resolve(examineDevices(config))],
     ['native', () => examineNative(config)],
     ['mirror', () => examineMirror(config)],
     ['interposition', () => examineInterposition(config)],
@@ -128,6 +131,22 @@ async function examineLibraries(config: DoctorConfig): Promise<readonly Diagnosi
           "install the driver's user space on the host (packages libnvidia-compute or nvidia-driver-cuda), and mount the host's / at --host-root",
         )
       : ok('libraries', `${name}: ${path}`),
+  );
+}
+
+function examineDevices({ driver, hostRoot }: DoctorConfig): readonly Diagnosis[] {
+  if (driver !== 'nvidia') return [skipped('devices', `--driver=${driver} hands out no device nodes of the host`)];
+  const devices = hostDevices(hostRoot);
+  const nodes = nvidiaNodeNames(devices);
+  if (nodes.length === 0) return [skipped('devices', `the driver has no device nodes below ${devices}`)];
+  const missing = missingCharLinks(nodes, devices);
+  if (missing.length === 0) return [ok('devices', `systemd can find ${nodes.length} device nodes below ${devices}`)];
+  return missing.map((link) =>
+    warning(
+      'devices',
+      `/dev/${link.path} does not lead to ${basename(link.target)}: where systemd manages control groups, systemctl daemon-reload takes this device from running containers`,
+      `the agent makes the link at its start if it can write the host's /dev; else run at each boot: ${charLinkCommand([link])}`,
+    ),
   );
 }
 

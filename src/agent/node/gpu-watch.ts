@@ -86,10 +86,11 @@ export class GpuWatch implements Part {
   }
 
   #renew(): void {
-    const { health, allocator, foreignProcessCounts, log } = this.#options;
+    const { health, allocator, notices, foreignProcessCounts, log } = this.#options;
     const node = ledgerNode(health.inventory, allocator.state.node, health.unusable(), foreignProcessCounts());
     allocator
       .setNode(node)
+      .then(() => notices.renumbered(node.gpus.map(({ gpu }) => gpu)))
       .catch((error: unknown) => log.error({ err: error }, 'the changed GPU inventory could not be applied'));
   }
 

@@ -127,17 +127,18 @@ export class NodeRecord {
         this.journal.note({ level: 'warning', kind: 'Refused', message: refusal.reason });
         next.refused(kind, size, refusal);
       },
-      started: (allocation, owner, gpuIndexes) => {
+      started: (allocation, owner, gpus) => {
         const cores = allocation.parts.reduce((sum, part) => sum + part.coreIds.length, 0);
         this.journal.note({
           level: 'info',
           kind: 'Started',
-          message: `${nameOf(owner)}: ${cores} cores of GPU ${gpuIndexes.join(', ')}`,
+          message: `${nameOf(owner)}: ${cores} cores of GPU ${gpus.map(({ index }) => index).join(', ')}`,
           allocation: allocation.id,
           owner,
         });
-        next.started(allocation, owner, gpuIndexes);
+        next.started(allocation, owner, gpus);
       },
+      renumbered: (gpus) => next.renumbered(gpus),
       freed: (allocation) => {
         const owner = allocation.owners.at(-1);
         const names = owner === undefined ? 'a container that never started' : nameOf(owner);

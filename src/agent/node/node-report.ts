@@ -14,6 +14,8 @@ export interface NodeReportOptions {
   readonly labels: NodeLabels;
   /** Labels that the operator configured; labels that describe the GPUs get the GPUs' values instead. */
   readonly wantedLabels: ReadonlyMap<string, string>;
+  /** Whether running containers may get more than they request. */
+  readonly allowsResize: boolean;
   readonly clock: Clock;
 }
 
@@ -73,7 +75,7 @@ export class NodeReport {
   }
 
   #look(): void {
-    const { allocator, health, labels, wantedLabels, clock } = this.#options;
+    const { allocator, health, labels, wantedLabels, allowsResize, clock } = this.#options;
     const { state } = allocator;
     const unusable = health.unusable();
     const reasons = JSON.stringify([...unusable]);
@@ -93,7 +95,7 @@ export class NodeReport {
       freeCores,
       freeMemoryBytes,
     }));
-    const text = encodeInventory({ topology: state.node.topology, gpus });
+    const text = encodeInventory({ topology: state.node.topology, gpus, allowsResize });
     const next = { text, gpus, at: clock.now() };
     this.#isBehind = this.#written !== null && mayWait(this.#written, next);
     if (this.#written?.text === text || this.#isBehind) return;

@@ -29,6 +29,7 @@ export interface NodeNeeds {
   readonly config: {
     readonly nodeName: string;
     readonly nodeLabels: ReadonlyMap<string, string>;
+    readonly allowResize: boolean;
     readonly samplePeriodMs: number;
   };
   readonly record: NodeRecord;

@@ -6,7 +6,7 @@ import type { HealthMonitor } from '../gpus/index.js';
 import { NodeReport } from './node-report.js';
 
 export interface ReportOptions {
-  readonly config: { readonly nodeLabels: ReadonlyMap<string, string> };
+  readonly config: { readonly nodeLabels: ReadonlyMap<string, string>; readonly allowResize: boolean };
   readonly apiServer: NodeKube;
   readonly allocator: Allocator;
   readonly health: HealthMonitor;
@@ -16,13 +16,20 @@ export interface ReportOptions {
 /** Reports the node's GPUs to the cluster, and repeats reports that an earlier run of the agent may have lost. */
 export function buildReport({ config, apiServer, allocator, health, clock }: ReportOptions): Part {
   const { labels, notices } = apiServer;
-  const nodeReport = new NodeReport({ allocator, health, labels, wantedLabels: config.nodeLabels, clock });
+  const nodeReport = new NodeReport({
+    allocator,
+    health,
+    labels,
+    wantedLabels: config.nodeLabels,
+    allowsResize: config.allowResize,
+    clock,
+  });
   return {
     name: 'node-report',
     async start() {
       for (const allocation of allocator.state.allocations.values()) {
         if (allocation.phase !== 'started') continue;
-        for (const owner of allocation.owners) notices.started(allocation, owner, allocator.gpuIndexesOf(allocation));
+        for (const owner of allocation.owners) notices.started(allocation, owner, allocator.gpusOf(allocation));
       }
       await nodeReport.start();
     },

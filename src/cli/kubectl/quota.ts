@@ -8,7 +8,7 @@ import { KubeError } from '../../kube/failure.js';
 import { openUserClient, type ClusterAccess } from '../../kube/open-client.js';
 import { API_GROUP, API_VERSION, GROUP_KIND, GROUPS_PATH } from '../../kube/quota/names.js';
 import { readQuantity } from '../../manifests/quantity.js';
-import { unchargeable } from '../../quota/index.js';
+import { unchargeable } from '../../quota/internal.js';
 import { contextOption, kubeconfigOption } from '../cluster-options.js';
 import { outputOption, print, type Output } from '../output.js';
 import { quotaExplainCommand } from '../quota-explain.js';

@@ -62,8 +62,10 @@ export class Cluster {
   setNode(shape: NodeShape): void {
     const known = this.#nodes.get(shape.name);
     if (known !== undefined) {
-      if (known.reshape(shape)) this.#chargeAgain(known);
-      else this.#retry(known);
+      if (known.reshape(shape)) {
+        this.#chargeAgain(known);
+        this.reservations.renew(known, this.#scratch);
+      } else this.#retry(known);
       return;
     }
     const node = new ClusterNode(this.#freeSlots.pop() ?? this.#nodes.size, shape);
@@ -299,6 +301,6 @@ function unknownNode(pod: BoundPod): PlacedPod {
 
 function sameGpus(known: PlacedPod, gpus: PlacedPod['gpus']): boolean {
   const text = (of: PlacedPod['gpus']) =>
-    of.map(({ container, indexes }) => `${container}:${indexes.join(',')}`).join(';');
+    of.map(({ container, indexes, uuids = [] }) => `${container}:${indexes.join()}:${uuids.join()}`).join(';');
   return text(known.gpus) === text(gpus);
 }

@@ -25,7 +25,12 @@ export function demandOf(parts: Partial<Omit<Demand, 'key' | 'gpuKey'>>): Demand
     selection = ANY_GPUS,
   } = parts;
   const list = (wanted: readonly ContainerDemand[]) =>
-    wanted.map(({ cores, memoryBytes }) => `${cores}/${memoryBytes}`).join(',');
+    wanted
+      .map(
+        ({ cores, memoryBytes, resize }) =>
+          `${cores}/${memoryBytes}${resize ? `+${resize.cores}/${resize.memoryBytes}` : ''}`,
+      )
+      .join(',');
   const gpuKey = `${list(containers)};${list(init)}${selection === ANY_GPUS ? '' : `;${selectionKey(selection)}`}`;
   const key = `${gpuKey};${cpuMilli};${hostMemoryBytes};${selectorKey(selector)}`;
   return { containers, init, cpuMilli, hostMemoryBytes, selector, selection, key, gpuKey };

@@ -55,7 +55,7 @@ function fitsAlone(node: ClusterNode, wanted: ContainerDemand): boolean {
   if (wanted.cores < CORES_PER_GPU) return findPart(free, wanted) >= 0;
   if (node.wholeCount < wanted.cores / CORES_PER_GPU || wanted.cores % CORES_PER_GPU !== 0) return false;
   const { shape } = node;
-  if (wanted.memoryBytes === 0 || !shape.memoryKnown) return true;
+  if (wanted.memoryBytes === 0) return true;
   const memory = shape.gpus.map((_, at) =>
     (free.cores[at] as number) >= CORES_PER_GPU ? (free.memory[at] as number) : 0,
   );
@@ -76,7 +76,7 @@ function fitsIdle(node: ClusterNode, demand: Demand, scratch: ScratchStates): bo
     if (only.cores < CORES_PER_GPU) return node.largestGpuBytes >= only.memoryBytes;
     const count = only.cores / CORES_PER_GPU;
     if (node.usableCount < count || !Number.isInteger(count)) return false;
-    if (only.memoryBytes === 0 || !node.shape.memoryKnown) return true;
+    if (only.memoryBytes === 0) return true;
     if (node.uniform) return count * node.largestGpuBytes >= only.memoryBytes;
   }
   const state = scratch.of(node);

@@ -18,10 +18,10 @@ export function tryPod(node: ClusterNode, state: FreeState, demand: Demand): boo
   state.cpuMilli -= demand.cpuMilli;
   state.hostMemoryBytes -= demand.hostMemoryBytes;
   if (isPlacedExactly(node, demand)) return tryExactly(shape, state, demand);
-  if (demand.containers.length < 2) return demand.containers.every((wanted) => tryContainer(shape, state, wanted));
+  if (demand.containers.length < 2) return demand.containers.every((wanted) => tryContainer(state, wanted));
   const before = emptyState(state.cores.length);
   copyState(state, before);
-  if (demand.containers.every((wanted) => tryContainer(shape, state, wanted))) return true;
+  if (demand.containers.every((wanted) => tryContainer(state, wanted))) return true;
   // The pod may fit in another order.
   copyState(before, state);
   return tryExactly(shape, state, demand);
@@ -44,7 +44,7 @@ export function fitOf(node: ClusterNode, state: FreeState, demand: Demand): Fit 
   if (demand.containers.length < 2) return tryPod(node, state, demand) ? 'fits' : 'does-not-fit';
   const before = emptyState(state.cores.length);
   copyState(state, before);
-  if (demand.containers.every((wanted) => tryContainer(shape, state, wanted))) return 'fits';
+  if (demand.containers.every((wanted) => tryContainer(state, wanted))) return 'fits';
   return canFit(shape, before, demand);
 }
 
@@ -53,7 +53,7 @@ export function fitOf(node: ClusterNode, state: FreeState, demand: Demand): Fit 
  * other nodes in the same state.
  */
 export function canFit(shape: NodeShape, state: FreeState, demand: Demand): Fit {
-  const memo = assignmentMemo(demand, shape);
+  const memo = assignmentMemo(demand);
   if (!hasRoom(state, memo.leastRoom)) return 'does-not-fit';
   const key = memo.keyOfFree(shape, state);
   const known = memo.isPlaceable(key);
@@ -92,8 +92,8 @@ export function isSelective(node: ClusterNode, { selection }: Demand): boolean {
   return node.shape.gpus.some(({ gpu }) => !allows(selection, gpu));
 }
 
-function tryContainer(shape: NodeShape, state: FreeState, wanted: ContainerDemand): boolean {
-  return wanted.cores < CORES_PER_GPU ? tryPart(state, wanted) : tryWhole(shape, state, wanted);
+function tryContainer(state: FreeState, wanted: ContainerDemand): boolean {
+  return wanted.cores < CORES_PER_GPU ? tryPart(state, wanted) : tryWhole(state, wanted);
 }
 
 function tryExactly(shape: NodeShape, state: FreeState, demand: Demand): boolean {
@@ -137,8 +137,8 @@ export function findPart({ cores: freeCores, memory: freeMemory }: FreeState, wa
   return chosen;
 }
 
-function tryWhole(shape: NodeShape, state: FreeState, wanted: ContainerDemand): boolean {
-  const positions = findWhole(shape, state, wanted);
+function tryWhole(state: FreeState, wanted: ContainerDemand): boolean {
+  const positions = findWhole(state, wanted);
   if (positions === null) return false;
   for (const at of positions) {
     state.cores[at] = 0;
@@ -150,14 +150,14 @@ function tryWhole(shape: NodeShape, state: FreeState, wanted: ContainerDemand): 
 /**
  * Positions that could be the whole GPUs of a container; null if there are too few, or their memory does not suffice.
  */
-export function findWhole(shape: NodeShape, state: FreeState, wanted: ContainerDemand): number[] | null {
+export function findWhole(state: FreeState, wanted: ContainerDemand): number[] | null {
   const count = wanted.cores / CORES_PER_GPU;
   if (!Number.isInteger(count)) return null;
   const whole: number[] = [];
   // An unusable GPU has no free cores here.
   for (let at = 0; at < state.cores.length; at++) if ((state.cores[at] as number) >= CORES_PER_GPU) whole.push(at);
   if (whole.length < count) return null;
-  if (wanted.memoryBytes > 0 && shape.memoryKnown) {
+  if (wanted.memoryBytes > 0) {
     const memory = (at: number): number => state.memory[at] as number;
     whole.sort((a, b) => memory(b) - memory(a) || a - b);
     let sum = 0;

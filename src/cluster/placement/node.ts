@@ -22,6 +22,8 @@ export interface NodeShape extends GpuSite {
   readonly gpus: readonly NodeGpu[];
   readonly cpuMilli: number;
   readonly hostMemoryBytes: number;
+  /** Whether running containers may get more than they request: room is kept for what they ask for. Absent: no. */
+  readonly allowsResize?: boolean;
 }
 
 /** Free capacity of a node, which placement and policies read and a fit simulation changes. */
@@ -115,7 +117,11 @@ export class ClusterNode {
   reshape(shape: NodeShape): boolean {
     const same =
       shape.gpus.length === this.#shape.gpus.length &&
-      shape.gpus.every((gpu, at) => gpu.gpu.index === this.#shape.gpus[at]?.gpu.index);
+      shape.allowsResize === this.#shape.allowsResize &&
+      shape.gpus.every(({ gpu }, at) => {
+        const before = this.#shape.gpus[at]?.gpu;
+        return gpu.uuid === before?.uuid && (gpu.uuid !== '' || gpu.index === before.index);
+      });
     this.#shape = shape;
     if (!same) {
       this.#usedCores = new Float64Array(shape.gpus.length);

@@ -3,7 +3,7 @@ import { place } from '../../gpu/placement/place.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
 import type { Demand } from './demand.js';
 import { chargeOf, placePod, type ContainerGpus, type PodPlacement } from '../../gpu/pods/pod-placement.js';
-import { slotsOf, type ClusterNode } from './node.js';
+import { slotsOf, type ClusterNode, type NodeShape } from './node.js';
 
 /** A pod on a node, as placement needs it. */
 export interface BoundPod {
@@ -39,7 +39,8 @@ export function placedPodOn(node: ClusterNode, pod: BoundPod): PlacedPod {
   const demand = pod.initEnded === true ? { ...pod.demand, init: [] } : pod.demand;
   const placed = placePod(shape, slotsOf(shape, node.free), demand);
   if (!placed.ok) return { pod, source: 'nowhere', charges: [], gpus: [] };
-  return { pod, source: 'concluded', charges: placed.charges, gpus: placed.containers };
+  const charges = namedCharges(node, pod, placed.containers) ?? placed.charges;
+  return { pod, source: 'concluded', charges, gpus: placed.containers };
 }
 
 /** A pod as this process decided to place it. */
@@ -58,13 +59,27 @@ function namedCharges(node: ClusterNode, pod: BoundPod, gpus: readonly Container
   const { shape } = node;
   const charges: Charge[] = [];
   for (const wanted of pod.demand.containers) {
-    const indexes = gpus.find((named) => named.container === wanted.container)?.indexes ?? [];
-    const positions = indexes.map((index) => shape.gpus.findIndex((gpu) => gpu.gpu.index === index));
+    const named = gpus.find(({ container }) => container === wanted.container);
+    const positions = named === undefined ? [] : positionsOf(shape, named);
     if (positions.length !== Math.max(1, Math.floor(wanted.cores / CORES_PER_GPU)) || positions.includes(-1))
       return null;
-    charges.push(...positions.map((position) => chargeOf(shape, position, wanted)));
+    charges.push(...positions.map((position) => chargeOf(shape, position, mayGet(shape, position, wanted))));
   }
   return pod.initEnded === true ? charges : [...charges, ...initCharges(node, pod.demand, charges)];
+}
+
+/** What a container has or may get of its GPU: a resize counts where the node allows it and the GPU has the amounts. */
+function mayGet({ allowsResize, gpus }: NodeShape, position: number, wanted: ContainerDemand): ContainerDemand {
+  const { resize } = wanted;
+  const isPossible = resize !== undefined && resize.memoryBytes <= (gpus[position]?.gpu.memoryBytes ?? 0);
+  return allowsResize === true && isPossible ? { ...wanted, ...resize } : wanted;
+}
+
+/** The positions of named GPUs: by UUID, if both sides know them. -1: the node has no such GPU. */
+function positionsOf(shape: NodeShape, { indexes, uuids }: ContainerGpus): readonly number[] {
+  return uuids === undefined || shape.gpus.every(({ gpu }) => gpu.uuid === '')
+    ? indexes.map((index) => shape.gpus.findIndex(({ gpu }) => gpu.index === index))
+    : uuids.map((uuid) => shape.gpus.findIndex(({ gpu }) => gpu.uuid === uuid));
 }
 
 /**
@@ -106,8 +121,7 @@ function positionsFor(
   const slots = slotsOf(shape, node.free).map((slot, position) =>
     own.has(position) ? { ...slot, freeCores: CORES_PER_GPU, freeMemoryBytes: slot.gpu.memoryBytes } : slot,
   );
-  const memoryBytes = wanted.cores >= CORES_PER_GPU && !shape.memoryKnown ? 0 : wanted.memoryBytes;
-  const request = { cores: wanted.cores, memoryBytes, selection };
+  const request = { cores: wanted.cores, memoryBytes: wanted.memoryBytes, selection };
   const placed = place(shape.topology, slots, request, { mustInclude: indexes });
   if (!placed.ok) return must;
   return placed.gpus.map(({ index }) => shape.gpus.findIndex(({ gpu }) => gpu.index === index));

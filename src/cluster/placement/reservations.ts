@@ -122,6 +122,17 @@ export class Reservations {
     return expired;
   }
 
+  /** Reserves room again on a node whose GPUs changed; without room there, the reservations lose the node. */
+  renew(node: ClusterNode, scratch: ScratchStates): void {
+    for (const { rooms, demand } of this.#reservations.values()) {
+      const at = rooms.findIndex((room) => room.node === node);
+      if (at < 0) continue;
+      const charges = roomOn(node, demand, scratch, []);
+      rooms.splice(at, 1, ...(charges === null ? [] : [{ node, charges }]));
+      if (charges !== null) node.reserve(charges);
+    }
+  }
+
   /** Removes a node from all reservations; it may return as another object. */
   forgetNode(node: ClusterNode): void {
     for (const { rooms } of this.#reservations.values()) {
@@ -152,7 +163,7 @@ function roomOn(node: ClusterNode, demand: Demand, scratch: ScratchStates, share
     if (position < 0) return null;
     return (shared[position] ??= [{ position, cores: only.cores, memoryBytes: only.memoryBytes }]);
   }
-  const positions = findWhole(node.shape, state, only);
+  const positions = findWhole(state, only);
   return (
     positions?.map((position) => ({ position, cores: CORES_PER_GPU, memoryBytes: state.memory[position] as number })) ??
     null

@@ -1,9 +1,9 @@
-import { predicateGpuIndexKey } from '../../gpu/annotations.js';
 import type { NodeInventory } from '../../gpu/node-inventory.js';
 import { place } from '../../gpu/placement/place.js';
 import type { GpuSlot } from '../../gpu/placement/slot.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../../gpu/resources.js';
 import type { Pod } from '../../kube/pod.js';
+import { gpusNamedFor, presentIndexes, type NamedGpus } from '../../kube/pod-gpus.js';
 
 /** A container's request for GPUs that the node agent divides. */
 export interface GpuRequest {
@@ -14,8 +14,8 @@ export interface GpuRequest {
 /** The GPU requests of a pod, and the GPUs that it has. */
 export interface GpuHolding {
   readonly requests: readonly GpuRequest[];
-  /** Indexes of the GPUs, one list per request; null while they are unknown. */
-  readonly indexes: readonly (readonly number[])[] | null;
+  /** The GPUs, one list per request; null while they are unknown. */
+  readonly gpus: readonly Omit<NamedGpus, 'container'>[] | null;
 }
 
 /** Reads the GPU requests of a pod. Its annotations name the GPUs once the agent or the extender has chosen them. */
@@ -25,13 +25,10 @@ export function readGpuHolding({ containers, annotations }: Pod): GpuHolding {
     const blocks = Number(extended(MEMORY_RESOURCE));
     return cores > 0 ? [{ container, request: { cores, memoryBytes: blocks * MEMORY_BLOCK_BYTES } }] : [];
   });
-  const indexes = asking.map(({ container }) => {
-    const text = annotations[predicateGpuIndexKey(container)] ?? '';
-    return /^\d{1,3}(?:,\d{1,3})*$/u.test(text) ? text.split(',').map(Number) : [];
-  });
+  const gpus = asking.flatMap(({ container }) => gpusNamedFor((key) => annotations[key], container) ?? []);
   return {
     requests: asking.map(({ request }) => request),
-    indexes: indexes.some((list) => list.length === 0) ? null : indexes,
+    gpus: gpus.length < asking.length ? null : gpus,
   };
 }
 
@@ -51,7 +48,7 @@ export function copiesOnGpus(
   limit: number,
 ): number {
   if (requests.length === 0) return limit;
-  if (others.some((other) => other.requests.length > 0 && other.indexes === null)) return 0;
+  if (others.some((other) => other.requests.length > 0 && other.gpus === null)) return 0;
   const slots = gpus.map(({ gpu, healthy, foreign }): GpuSlot => ({
     gpu,
     freeCores: CORES_PER_GPU,
@@ -70,7 +67,9 @@ export function copiesOnGpus(
       };
     }
   };
-  for (const { requests: held, indexes } of others) held.forEach((request, at) => take(request, indexes?.[at] ?? []));
+  const known = slots.map(({ gpu }) => gpu);
+  for (const { requests: held, gpus: theirs } of others)
+    for (const [at, named] of (theirs ?? []).entries()) take(held[at] as GpuRequest, presentIndexes(named, known));
   const placesAll = (): boolean =>
     requests.every((request) => {
       const placed = place(topology, slots, request);

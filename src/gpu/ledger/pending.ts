@@ -1,4 +1,5 @@
 import { ANY_GPUS, selectionKey, type GpuSelection } from '../gpu-selection.js';
+import type { Gpu } from '../gpu.js';
 import type { GpuSlot } from '../placement/slot.js';
 import { checkCores, checkPair, isFraction, refuse, type ContainerRequest, type RequestRefusal } from '../request.js';
 import { CORES_PER_GPU, memoryBlocks, type ResourceKind } from '../resources.js';
@@ -15,6 +16,8 @@ export interface PendingContainer extends ContainerRequest {
   readonly container: string;
   /** GPU indexes that a scheduler extender predicted; empty without a prediction. */
   readonly hint: readonly number[];
+  /** The UUIDs of the predicted GPUs, where the prediction has them; `withPresentHints` makes indexes of them. */
+  readonly hintUuids?: readonly string[];
   /** Whether containers of its pod run after it and reuse its ids. */
   readonly isInit?: boolean;
   /** What its pod's annotations say about its GPUs; absent: any GPUs. */
@@ -30,6 +33,21 @@ export interface PendingContainer extends ContainerRequest {
  * server, or its cache is not synced yet).
  */
 export type PendingContainers = readonly PendingContainer[] | null;
+
+/** The containers with the present indexes of their predicted GPUs: the prediction may be older than the numbers. */
+export function withPresentHints(
+  gpus: readonly { readonly gpu: Gpu }[],
+  pending: readonly PendingContainer[],
+): readonly PendingContainer[] {
+  return pending.map((container) => {
+    const { hintUuids } = container;
+    if (hintUuids === undefined) return container;
+    return {
+      ...container,
+      hint: hintUuids.flatMap((uuid) => gpus.find(({ gpu }) => gpu.uuid === uuid)?.gpu.index ?? []),
+    };
+  });
+}
 
 /** The waiting containers that ask for exactly this many units of the resource. */
 export function matchingContainers(

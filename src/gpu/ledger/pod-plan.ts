@@ -79,7 +79,7 @@ export function plannedGpus(
         isInit: isInit === true,
       }));
       const placed = placePod(
-        { ...state.node, memoryKnown: true },
+        state.node,
         slots,
         {
           init: demands.filter(({ isInit }) => isInit),

@@ -66,7 +66,6 @@ export class AssignmentMemo {
   readonly leastRoom: readonly LeastRoom[];
   readonly #steps: readonly PlacementStep[];
   readonly #selection: GpuSelection;
-  readonly #memoryKnown: boolean;
   readonly #rests = new Map<number, Rest>();
   /** Kinds of GPU, numbered in order of appearance. */
   readonly #kinds = new Map<number | string, number>();
@@ -74,11 +73,10 @@ export class AssignmentMemo {
   /** By key of a state: the steps of all searches that began there and found nothing yet. */
   readonly #effort = new Map<string, number>();
 
-  constructor(demand: PodDemand, memoryKnown: boolean) {
+  constructor(demand: PodDemand) {
     this.#steps = stepsOf(demand);
     this.leastRoom = leastRoomOf(demand.containers);
     this.#selection = demand.selection;
-    this.#memoryKnown = memoryKnown;
   }
 
   /** Whether it has so many states that an empty memo must replace it. */
@@ -164,26 +162,22 @@ export class AssignmentMemo {
 
   #rest(at: number): Rest {
     let rest = this.#rests.get(at);
-    if (rest === undefined) this.#rests.set(at, (rest = restOf(this.#steps.slice(at), this.#memoryKnown)));
+    if (rest === undefined) this.#rests.set(at, (rest = restOf(this.#steps.slice(at))));
     return rest;
   }
 }
 
-/** By GPU request: the memos for nodes whose GPU memory is known, and for nodes where it is an estimate. */
-const memos = new Map<string, Map<boolean, AssignmentMemo>>();
+/** By GPU request. */
+const memos = new Map<string, AssignmentMemo>();
 
 /** The memo for the GPU request of a demand. */
-export function assignmentMemo(demand: PodDemand, { memoryKnown }: GpuSite): AssignmentMemo {
-  if (demand.gpuKey === undefined) return new AssignmentMemo(demand, memoryKnown);
-  let both = memos.get(demand.gpuKey);
-  if (both === undefined) {
-    if (memos.size >= MOST_MEMOS) memos.delete(memos.keys().next().value as string);
-    memos.set(demand.gpuKey, (both = new Map<boolean, AssignmentMemo>()));
-  }
-  const known = both.get(memoryKnown);
+export function assignmentMemo(demand: PodDemand): AssignmentMemo {
+  if (demand.gpuKey === undefined) return new AssignmentMemo(demand);
+  const known = memos.get(demand.gpuKey);
   if (known !== undefined && !known.isFull) return known;
-  const memo = new AssignmentMemo(demand, memoryKnown);
-  both.set(memoryKnown, memo);
+  if (known === undefined && memos.size >= MOST_MEMOS) memos.delete(memos.keys().next().value as string);
+  const memo = new AssignmentMemo(demand);
+  memos.set(demand.gpuKey, memo);
   return memo;
 }
 
@@ -211,10 +205,10 @@ function keyOfKinds(kinds: readonly number[], at: number): string {
   return `${at}:${useful.join()}`;
 }
 
-function restOf(steps: readonly PlacementStep[], memoryKnown: boolean): Rest {
+function restOf(steps: readonly PlacementStep[]): Rest {
   const parts = steps.filter(({ wanted }) => wanted.cores < CORES_PER_GPU).map(({ wanted }) => wanted);
   const whole = steps.filter(({ wanted }) => wanted.cores >= CORES_PER_GPU).map(({ wanted }) => wanted);
-  const needs = memoryKnown ? whole.map(({ memoryBytes }) => memoryBytes) : [];
+  const needs = whole.map(({ memoryBytes }) => memoryBytes);
   const partBytes = parts.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);
   return {
     cores: mostCores([...parts.map(({ cores }) => cores), ...whole.map(() => CORES_PER_GPU)]),

@@ -44,7 +44,7 @@ export function searchAssignment(
   demand: PodDemand,
   left?: Left,
 ): FoundAssignment {
-  const memo = assignmentMemo(demand, shape);
+  const memo = assignmentMemo(demand);
   const steps = stepsOf(demand);
   if (steps.length > MAX_CONTAINERS) return { stage: null, isProven: false, isUnfinished: false };
   const first = firstStage(slots, left);
@@ -54,7 +54,7 @@ export function searchAssignment(
   let stepsLeft = STEPS_AT_ONCE;
   const { selection } = demand;
   const choices = (stage: PlacementStage, at: number): Iterable<readonly number[]> =>
-    choicesFor(shape, stage, steps[at] as PlacementStep, { memo, at, selection, take: () => stepsLeft-- > 0 });
+    choicesFor(stage, steps[at] as PlacementStep, { memo, at, selection, take: () => stepsLeft-- > 0 });
   const search = (stage: PlacementStage, at: number): PlacementStage | null => {
     const step = steps[at];
     if (step === undefined) return stage;
@@ -100,7 +100,6 @@ interface Choosing {
 
 /** The ways to place the next container that the containers can distinguish, the fullest GPUs first. */
 function* choicesFor(
-  shape: GpuSite,
   stage: PlacementStage,
   { wanted }: PlacementStep,
   { memo, at, selection, take }: Choosing,
@@ -122,7 +121,7 @@ function* choicesFor(
     allowed.filter((position) => !must.includes(position)),
     kindAt,
   );
-  const needBytes = wanted.cores >= CORES_PER_GPU && shape.memoryKnown ? wanted.memoryBytes : 0;
+  const needBytes = wanted.cores >= CORES_PER_GPU ? wanted.memoryBytes : 0;
   for (const set of setsOf(groups, gpusOf(wanted) - must.length)) {
     if (!take()) return;
     const positions = [...must, ...set].sort((a, b) => a - b);

@@ -7,6 +7,8 @@ export interface ContainerGpus {
   readonly container: number;
   /** `Gpu.index` of each, ascending. */
   readonly indexes: readonly number[];
+  /** `Gpu.uuid` of each, in the same order; absent where one is unknown. */
+  readonly uuids?: readonly string[];
 }
 
 /** One container to be placed, in the order in which the kubelet serves them. */
@@ -92,14 +94,20 @@ export function advance(
     else left.delete(charge.position);
   }
   const kind = isInit ? 'init' : 'containers';
-  const indexes = positions.map((position) => indexAt(shape, position)).sort((a, b) => a - b);
   return {
     ...stage,
     slots: without(stage.slots, fresh),
     left,
     charges: [...stage.charges, ...fresh.filter((charge) => charge.cores > 0 || charge.memoryBytes > 0)],
-    [kind]: [...stage[kind], { container: wanted.container, indexes }],
+    [kind]: [...stage[kind], containerGpus(shape, wanted.container, positions)],
   };
+}
+
+function containerGpus({ gpus }: GpuSite, container: number, positions: readonly number[]): ContainerGpus {
+  const own = positions.flatMap((position) => gpus[position]?.gpu ?? []).sort((a, b) => a.index - b.index);
+  const indexes = own.map(({ index }) => index);
+  const uuids = own.map(({ uuid }) => uuid);
+  return { container, indexes, ...(uuids.includes('') ? {} : { uuids }) };
 }
 
 export function indexAt(shape: GpuSite, position: number): number {

@@ -9,6 +9,8 @@ export interface ContainerDemand {
   /** Cores of a GPU: below 100 a part of one GPU, otherwise whole GPUs. */
   readonly cores: number;
   readonly memoryBytes: number;
+  /** What it asks for while its pod is on a node, instead of both; absent: nothing else. */
+  readonly resize?: { readonly cores: number; readonly memoryBytes: number };
 }
 
 /** The GPU request of a pod. */
@@ -27,11 +29,6 @@ export interface PodDemand {
 export interface GpuSite {
   readonly gpus: readonly { readonly gpu: Gpu }[];
   readonly topology: Topology;
-  /**
-   * False if the memory of a GPU is only an estimate (the node's memory divided by its GPUs): then whole GPUs are not
-   * checked for memory, and the scheduler's own sum over the node decides.
-   */
-  readonly memoryKnown: boolean;
 }
 
 /** The amounts that a pod takes of one GPU. */

@@ -1,7 +1,6 @@
 import type { GpuSelection } from '../gpu-selection.js';
 import { place } from '../placement/place.js';
 import type { GpuSlot } from '../placement/slot.js';
-import { CORES_PER_GPU } from '../resources.js';
 import { searchAssignment } from './assignment-search.js';
 import { MOST_GPU_CONTAINERS, tooManyContainers } from '../request.js';
 import type { GpuSite, PodDemand } from './pod-demand.js';
@@ -73,12 +72,15 @@ function placeContainer(
   { wanted }: PlacementStep,
   selection: GpuSelection,
 ): Chosen {
-  const whole = wanted.cores >= CORES_PER_GPU;
-  const memoryBytes = whole && !shape.memoryKnown ? 0 : wanted.memoryBytes;
   const { must, among } = keptFor(stage, wanted);
   const indexes = (positions: readonly number[]) => positions.map((position) => indexAt(shape, position));
   const options = { mustInclude: indexes(must), among: among === null ? undefined : indexes(among) };
-  const placed = place(shape.topology, slotsFor(stage), { cores: wanted.cores, memoryBytes, selection }, options);
+  const placed = place(
+    shape.topology,
+    slotsFor(stage),
+    { cores: wanted.cores, memoryBytes: wanted.memoryBytes, selection },
+    options,
+  );
   if (!placed.ok) return { ok: false, reason: placed.reason };
   const positions = placed.gpus.map((gpu) => shape.gpus.findIndex((candidate) => candidate.gpu.index === gpu.index));
   return { ok: true, positions };

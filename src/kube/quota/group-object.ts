@@ -1,22 +1,41 @@
 import { timestamp } from '../json.js';
 import { formatAmount } from '../../manifests/quantity.js';
-import type { GroupGrant, GroupLoan, GroupSpec, Hard, Amounts, GroupStatus, Mode, Reclaim } from '../../quota/index.js';
+import type {
+  GroupGrant,
+  GroupLoan,
+  GroupSpec,
+  Hard,
+  Amounts,
+  GroupStatus,
+  Mode,
+  Preemption,
+  Reclaim,
+} from '../../quota/index.js';
 import type { Condition } from '../condition.js';
 import type { LabelSelector } from '../../manifests/label-selector.js';
 import type { KubeObject } from '../object.js';
+import { readDefaultFor, type DefaultFor } from './default-for.js';
+import { readNodeLimits, withNodeLimits, type ComputedLimits, type NodeLimit } from './node-limit.js';
 import { readWaiting, type WaitingWorkload } from './waiting-workload.js';
 
 /** A BizGroupResourceQuota. */
 export interface GroupObject {
   readonly uid: string;
   readonly generation: number;
+  /** Its spec, with the limits that the controller computed from nodes. */
   readonly spec: GroupSpec;
+  /** Limits that are a part of what nodes have. */
+  readonly fromNodes: readonly NodeLimit[];
   /** Namespaces that may use the group; null if not given. */
   readonly namespaceSelector: LabelSelector | null;
+  /** Namespaces whose objects without the group label are charged to the group; null for none. */
+  readonly defaultFor: DefaultFor | null;
   /** The group's part of lent quota, relative to its siblings. */
   readonly weight: number;
   /** For which of the group's waiting workloads the arbitrator stops workloads of borrowers. */
   readonly reclaim: Reclaim;
+  /** Whether its waiting workloads take the room of its own workloads of lower priority. */
+  readonly preemption: Preemption;
   /** Workloads that wait for quota, by `refKey`. */
   readonly waiting: ReadonlyMap<string, WaitingWorkload>;
   readonly terminating: boolean;
@@ -49,6 +68,16 @@ export interface KubeGrant {
   readonly refused?: string;
 }
 
+/** Hours that a group had beyond its guaranteed part; older hours count less. Keys are without `cash/`. */
+export interface BorrowedHours {
+  /** Until when they are counted; RFC 3339 with milliseconds. */
+  readonly at: string;
+  /** Unit-hours with decimals. */
+  readonly hours: Readonly<Record<string, string>>;
+  /** All hours of the ledger until then: base units times milliseconds. */
+  readonly counted: Readonly<Record<string, string>>;
+}
+
 /** Status of a BizGroupResourceQuota. */
 export interface GroupObjectStatus {
   readonly observedGeneration?: number;
@@ -62,6 +91,9 @@ export interface GroupObjectStatus {
   readonly budget?: { readonly granted: string; readonly used: string; readonly left: string; readonly next?: string };
   readonly budgets?: readonly KubeBudget[];
   readonly grants?: readonly KubeGrant[];
+  /** Limits from nodes, by key. */
+  readonly nodeLimits?: ComputedLimits;
+  readonly borrowedHours?: BorrowedHours;
   readonly workloads?: number;
   readonly reservations?: number;
   readonly lastReconcileTime?: string;
@@ -80,8 +112,21 @@ const FORCE_ANNOTATION = 'biz.group.resource.quota/force';
 export function readGroup(object: unknown): GroupObject {
   const { metadata, spec, status } = object as KubeObject;
   const { waiting, ...reported } = (status ?? {}) as GroupObjectStatus & { readonly waiting?: unknown };
-  const { parentBizGroup, hard, mode, borrow, lend, grants, loans, namespaceSelector, weight, reclaim } = (spec ??
-    {}) as {
+  const {
+    parentBizGroup,
+    hard,
+    mode,
+    borrow,
+    lend,
+    grants,
+    loans,
+    namespaceSelector,
+    defaultFor,
+    weight,
+    reclaim,
+    preemption,
+    fromNodes: written,
+  } = (spec ?? {}) as {
     readonly parentBizGroup?: string;
     readonly hard?: Hard;
     readonly mode?: Mode;
@@ -89,10 +134,14 @@ export function readGroup(object: unknown): GroupObject {
     readonly lend?: Hard;
     readonly grants?: readonly GroupGrant[];
     readonly namespaceSelector?: LabelSelector;
+    readonly defaultFor?: unknown;
     readonly loans?: readonly GroupLoan[];
     readonly weight?: number;
     readonly reclaim?: Reclaim;
+    readonly preemption?: Preemption;
+    readonly fromNodes?: unknown;
   };
+  const fromNodes = readNodeLimits(written);
   return {
     uid: metadata?.uid ?? '',
     generation: metadata?.generation ?? 0,
@@ -100,16 +149,19 @@ export function readGroup(object: unknown): GroupObject {
     spec: {
       name: metadata?.name ?? '',
       parent: parentBizGroup ?? '',
-      hard: hard ?? {},
+      hard: withNodeLimits(hard ?? {}, fromNodes, reported.nodeLimits ?? {}),
       mode,
       borrow,
       lend,
       grants: grants ?? [],
       loans: loans ?? [],
     },
+    fromNodes,
     namespaceSelector: namespaceSelector ?? null,
+    defaultFor: readDefaultFor(defaultFor),
     weight: weight ?? 1,
     reclaim: reclaim ?? 'Never',
+    preemption: preemption ?? 'Never',
     waiting: readWaiting(waiting),
     terminating: metadata?.deletionTimestamp !== undefined,
     finalizers: metadata?.finalizers ?? [],

@@ -6,6 +6,8 @@ import { record, time, timestamp } from '../json.js';
 export interface WaitingWorkload {
   /** What it would add to the usage of the group. */
   readonly amounts: Quantities;
+  /** Priority of its pods; absent where no group of its cohort preempts. */
+  readonly priority?: number;
   /** The first refusal, or when the arbitrator stopped it; milliseconds. */
   readonly since: number;
   /** When its client tried last, as far as it was recorded; milliseconds. */
@@ -23,13 +25,14 @@ export interface WaitingWorkload {
 export function readWaiting(waiting: unknown): ReadonlyMap<string, WaitingWorkload> {
   const read = new Map<string, WaitingWorkload>();
   for (const [key, entry] of Object.entries(record(waiting))) {
-    const { amounts: written, since: first, asked: last, room, stopped } = record(entry);
+    const { amounts: written, since: first, asked: last, room, stopped, priority } = record(entry);
     const { amounts, problems } = readAmounts(written, 'up');
     const [since, asked] = [time(first), time(last)];
     if (problems.length > 0 || since === null || asked === null) continue;
     const { replicas } = record(stopped);
     read.set(key, {
       amounts,
+      ...(typeof priority === 'number' ? { priority } : {}),
       since,
       asked,
       room: room === 'Kept' || room === 'Next' ? room : null,
@@ -43,8 +46,8 @@ export function readWaiting(waiting: unknown): ReadonlyMap<string, WaitingWorklo
 export type WaitingChange = Pick<WaitingWorkload, 'amounts' | 'since' | 'asked'> & Partial<WaitingWorkload>;
 
 /** The entry of a workload for a merge patch. */
-export function writeWaiting({ amounts, since, asked, room, stopped }: WaitingChange): object {
-  return { amounts: writeAmounts(amounts), since: timestamp(since), asked: timestamp(asked), room, stopped };
+export function writeWaiting({ amounts, priority, since, asked, room, stopped }: WaitingChange): object {
+  return { amounts: writeAmounts(amounts), priority, since: timestamp(since), asked: timestamp(asked), room, stopped };
 }
 
 /** The most workloads of one group that are recorded as waiting. */

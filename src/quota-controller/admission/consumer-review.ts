@@ -5,7 +5,7 @@ import {
   totalReserved,
   type ConsumerSpec,
   unchargeable,
-} from '../../quota/index.js';
+} from '../../quota/internal.js';
 import type { Quantities } from '../../manifests/quantities.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';

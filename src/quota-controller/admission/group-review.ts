@@ -1,9 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type QuotaEngine, unchargeable, type Chargeable } from '../../quota/index.js';
+import { type QuotaEngine, unchargeable, type Chargeable, type Hard } from '../../quota/internal.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
+import { nodeLimitProblem } from '../../kube/quota/node-limit.js';
 import { GROUPS_PATH, itemPath } from '../../kube/quota/names.js';
+import type { DefaultGroups } from '../policy/default-groups.js';
 import { ALLOWED, invalid, type Review, type AdmissionResponse } from '../../kube/admission/review.js';
 import type { NamespaceAccess } from './namespace-access.js';
 import { CHANGED_MEANWHILE, admissionResponseOf } from './decision-response.js';
@@ -25,6 +27,8 @@ export interface GroupReviewOptions {
   readonly chargeable: () => Chargeable;
   /** Whether every namespace may use a group if no group on its path to the root has a namespaceSelector. */
   readonly isOpenByDefault: boolean;
+  /** Which groups pay for objects that name none. */
+  readonly defaultGroups: Pick<DefaultGroups, 'problemOf' | 'othersOf'>;
 }
 
 /**
@@ -41,11 +45,13 @@ export class GroupReview {
   readonly #reservationMs: number;
   readonly #chargeable: GroupReviewOptions['chargeable'];
   readonly #isOpenByDefault: boolean;
+  readonly #defaultGroups: GroupReviewOptions['defaultGroups'];
 
   constructor(options: GroupReviewOptions) {
-    const { engine, api, observed, access, reservationMs, chargeable, isOpenByDefault } = options;
+    const { engine, api, observed, access, reservationMs, chargeable, isOpenByDefault, defaultGroups } = options;
     this.#reserved = options.reserved;
     this.#settleLimits = options.settleLimits;
+    this.#defaultGroups = defaultGroups;
     this.#isOpenByDefault = isOpenByDefault;
     this.#chargeable = chargeable;
     this.#engine = engine;
@@ -59,10 +65,27 @@ export class GroupReview {
     const actor = user.slice(0, 200);
     if (operation === 'DELETE') return this.#delete(readGroup(oldObject));
     if (object === null) return ALLOWED;
+    const ofNodes = nodeLimitProblem(readGroup(object).fromNodes, (object.spec?.['hard'] ?? {}) as Hard);
+    if (ofNodes !== null) return invalid({ code: 'InvalidNodeLimit', reason: ofNodes });
     const unknown = this.#unknownKey(readGroup(object), oldObject === null ? null : readGroup(oldObject));
     if (unknown !== null) return invalid({ code: 'UnknownKey', reason: unknown });
-    if (oldObject === null) return this.#create(readGroup(object), dryRun, actor);
-    return this.#update(readGroup(oldObject), readGroup(object), dryRun, actor);
+    const group = readGroup(object);
+    const before = oldObject === null ? null : readGroup(oldObject);
+    const taken = this.#takenNamespace(group, before);
+    if (taken !== null) return invalid({ code: 'NamespaceTaken', reason: taken });
+    const response = await (before === null
+      ? this.#create(group, dryRun, actor)
+      : this.#update(before, group, dryRun, actor));
+    return withWarnings(
+      response,
+      group.defaultFor === null ? [] : this.#defaultGroups.othersOf(group.spec.name, group.defaultFor),
+    );
+  }
+
+  /** Why the group cannot pay for the unlabelled objects of a namespace that it lists newly; null if it can. */
+  #takenNamespace({ spec, terminating, defaultFor }: GroupObject, before: GroupObject | null): string | null {
+    if (terminating || defaultFor === null || isDeepStrictEqual(defaultFor, before?.defaultFor)) return null;
+    return this.#defaultGroups.problemOf(spec.name, defaultFor);
   }
 
   /**

@@ -4,6 +4,7 @@ import { selectsLabels } from '../../manifests/label-selector.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
 import { GROUPS_PATH, itemPath } from '../../kube/quota/names.js';
 import type { KubeObject } from '../../kube/object.js';
+import { NAME_LABEL, names } from '../policy/default-groups.js';
 
 export interface NamespaceAccessOptions {
   readonly api: KubeApi;
@@ -15,12 +16,11 @@ export interface NamespaceAccessOptions {
 
 /** Limits the walk to the root; deeper than any tree. */
 const MAX_DEPTH = 64;
-/** Kubernetes sets this label on every namespace since 1.21. */
-const NAME_LABEL = 'kubernetes.io/metadata.name';
 
 /**
  * Decides which namespaces may charge a group: every selector on the path from the group to the root must select the
- * namespace. A group cannot admit a namespace that its parent excludes.
+ * namespace. A group cannot admit a namespace that its parent excludes. A group that pays for the unlabelled objects of
+ * a namespace lets it in.
  */
 export class NamespaceAccess {
   readonly #options: NamespaceAccessOptions;
@@ -43,14 +43,19 @@ export class NamespaceAccess {
   /** Why workloads of a namespace may not charge a group; null where they may. */
   async refusal(group: string, namespace: string): Promise<string | null> {
     const { chain } = await this.#chain(group);
-    const limiting = chain.filter(({ namespaceSelector }) => namespaceSelector !== null);
-    if (limiting.length === 0) {
-      // The engine refuses an unknown group with its own message.
-      if (this.#options.isOpenByDefault || chain.length === 0) return null;
-      return `no namespace may use group ${group}: neither it nor a group above it has a namespaceSelector; one of {} lets in every namespace`;
-    }
+    const [own] = chain;
+    const selecting = chain.filter(({ namespaceSelector }) => namespaceSelector !== null);
+    // The engine refuses an unknown group with its own message.
+    if (own === undefined || (selecting.length === 0 && this.#options.isOpenByDefault)) return null;
+    const none = `no namespace may use group ${group}: neither it nor a group above it has a namespaceSelector; one of {} lets in every namespace`;
+    if (selecting.length === 0 && own.defaultFor === null) return none;
     const labels = await namespaceLabels(this.#options.api, namespace);
-    const refusing = limiting.find(({ namespaceSelector }) => !selectsLabels(namespaceSelector ?? {}, labels));
+    const isPaidFor = own.defaultFor !== null && names(own.defaultFor, labels);
+    if (selecting.length === 0) return isPaidFor ? null : none;
+    const refusing = selecting.find(
+      ({ spec, namespaceSelector }) =>
+        !(isPaidFor && spec.name === group) && !selectsLabels(namespaceSelector ?? {}, labels),
+    );
     if (refusing === undefined) return null;
     const { name } = refusing.spec;
     const where = name === group ? 'its namespaceSelector' : `the namespaceSelector of group ${name} above it`;

@@ -1,6 +1,6 @@
 import type { AdmissionResponse, Review } from '../../kube/admission/review.js';
 import type { KubeApi } from '../../kube/client.js';
-import type { QuotaEngine } from '../../quota/index.js';
+import type { QuotaEngine } from '../../quota/internal.js';
 import type { ClusterFacts } from '../policy/cluster-facts.js';
 import type { Reconciler } from '../reconciler/reconciler.js';
 import type { WaitingWorkloads } from '../give-back/waiting-workloads.js';
@@ -69,6 +69,7 @@ function groupReview(options: QuotaReviewsOptions, access: NamespaceAccess): Gro
   const { engine, api, reconciler, facts, reservationMs, isOpenByDefault } = options;
   return new GroupReview({
     isOpenByDefault,
+    defaultGroups: facts.defaultGroups,
     engine,
     api,
     observed: (name) => reconciler.group(name),

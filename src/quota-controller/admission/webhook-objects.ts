@@ -7,8 +7,10 @@ import {
   type WebhookTarget,
 } from '../../kube/admission/webhook-registration.js';
 import type { ServedKind } from '../kinds.js';
+import { NAME_LABEL, SYSTEM_NAMESPACE } from '../policy/default-groups.js';
 import { API_GROUP } from '../../kube/quota/names.js';
 import { CORE_RESIZE_KEY, MEMORY_RESIZE_KEY } from '../../manifests/gpu-resize.js';
+import type { DefaultFor } from '../../kube/quota/default-for.js';
 import type { LabelSelector } from '../../manifests/label-selector.js';
 
 export interface WebhookOptions {
@@ -27,6 +29,8 @@ export interface WebhookOptions {
   readonly groupLabel?: string;
   /** Namespaces whose workloads must name a group; null or absent for none. */
   readonly requireLabel?: LabelSelector | null;
+  /** Namespaces whose objects without a group are charged to one. */
+  readonly defaultFor?: readonly DefaultFor[];
   /** Excluded from this rule, as kube-system is: the webhooks run in this namespace. */
   readonly ownNamespace?: string;
 }
@@ -49,7 +53,8 @@ const RESIZES_GPUS = `['${CORE_RESIZE_KEY}', '${MEMORY_RESIZE_KEY}'].exists(key,
  */
 export function webhookConfiguration(options: WebhookOptions): WebhookConfiguration {
   const { name, target, prefix = '', authority, kinds, unlabelled, groupLabel = GROUP_LABEL } = options;
-  const { requireLabel = null, ownNamespace = 'kube-system' } = options;
+  const { requireLabel = null, defaultFor = [], ownNamespace = SYSTEM_NAMESPACE } = options;
+  const notExempt = { key: NAME_LABEL, operator: 'NotIn', values: [...new Set([SYSTEM_NAMESPACE, ownNamespace])] };
   const config = (path: string): object => clientConfig(target, `${prefix}${path}`, authority);
   const rules = (
     resourcesOf: (kind: ServedKind) => string,
@@ -120,18 +125,23 @@ export function webhookConfiguration(options: WebhookOptions): WebhookConfigurat
               objectSelector: { matchExpressions: [{ key: groupLabel, operator: 'DoesNotExist' }] },
               namespaceSelector: {
                 ...requireLabel,
-                matchExpressions: [
-                  ...(requireLabel.matchExpressions ?? []),
-                  {
-                    key: 'kubernetes.io/metadata.name',
-                    operator: 'NotIn',
-                    values: [...new Set(['kube-system', ownNamespace])],
-                  },
-                ],
+                matchExpressions: [...(requireLabel.matchExpressions ?? []), notExempt],
               },
               rules: rules(({ resource }) => resource, ['CREATE'], kinds),
             },
           ]),
+      ...selectorsOf(defaultFor).map((selector, index) => ({
+        ...REVIEW,
+        name: `default-${index}.${API_GROUP}`,
+        failurePolicy: unlabelled,
+        clientConfig: config('/workloads'),
+        objectSelector: { matchExpressions: [{ key: groupLabel, operator: 'DoesNotExist' }] },
+        namespaceSelector: {
+          ...selector,
+          matchExpressions: [...(selector.matchExpressions ?? []), notExempt],
+        },
+        rules: rules(({ resource }) => resource, ['CREATE', 'UPDATE'], kinds),
+      })),
       {
         ...REVIEW,
         name: `scale.${API_GROUP}`,
@@ -175,6 +185,20 @@ export function webhookConfiguration(options: WebhookOptions): WebhookConfigurat
       },
     ],
   };
+}
+
+/** Selectors of the namespaces that groups name: one for all lists, and each different selector once. */
+function selectorsOf(defaultFor: readonly DefaultFor[]): readonly LabelSelector[] {
+  const listed = [...new Set(defaultFor.flatMap(({ namespaces }) => namespaces))].sort();
+  const selectors = new Map(
+    defaultFor.flatMap(({ namespaceSelector }) =>
+      namespaceSelector === null ? [] : [[JSON.stringify(namespaceSelector), namespaceSelector] as const],
+    ),
+  );
+  return [
+    ...(listed.length === 0 ? [] : [{ matchExpressions: [{ key: NAME_LABEL, operator: 'In', values: listed }] }]),
+    ...[...selectors].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, selector]) => selector),
+  ];
 }
 
 /** The MutatingWebhookConfiguration: the Jobs of a CronJob get its group and types. */

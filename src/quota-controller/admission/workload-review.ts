@@ -8,7 +8,7 @@ import {
   evaluateAlone,
   refKey,
   type Evaluation,
-} from '../../quota/index.js';
+} from '../../quota/internal.js';
 import { GROUP_LABEL } from '../../manifests/group-label.js';
 import { withReplicas } from '../kinds.js';
 import { versionOf, type KubeObject } from '../../kube/object.js';
@@ -24,7 +24,7 @@ export interface WorkloadReviewOptions {
   /** Evaluates workloads. */
   readonly reader: WorkloadReader;
   /** Which namespaces may charge which groups. */
-  readonly access: NamespaceAccess;
+  readonly access: Pick<NamespaceAccess, 'missing' | 'refusal'>;
   /** The informer's version of an object, by uid; null where it has none. */
   readonly observedVersion: (uid: string) => number | null;
   /** Ends what is charged for an earlier object of the same name, and charges what that left; `uid` is the new one. */
@@ -49,6 +49,8 @@ interface AdmissionContext extends Pick<Review, 'dryRun' | 'user'> {
   readonly isNamed: boolean;
   /** Whether the object before the change equals the one at the API server. */
   readonly isCurrent: () => Promise<boolean>;
+  /** Priority of its pods. */
+  readonly priorityOf: () => Promise<number>;
 }
 
 /**
@@ -71,7 +73,8 @@ export class WorkloadReview {
     const before = oldObject === null ? null : await this.#options.reader.evaluate(oldObject);
     const isCurrent = async (): Promise<boolean> => oldObject === null || (await this.#isCurrent(oldObject));
     const isNamed = oldObject !== null || object.metadata?.generateName === undefined;
-    const context = { version: versionOf(oldObject), isNamed, isCurrent, dryRun, user };
+    const priorityOf = (): Promise<number> => this.#options.reader.priorityOf(object);
+    const context = { version: versionOf(oldObject), isNamed, isCurrent, priorityOf, dryRun, user };
     const response = await this.#admit(wanted.demand, before?.ok === true ? before.demand : null, context);
     return response.code === 403 && this.#runsAlready(oldObject, object) ? ALLOWED : response;
   }
@@ -116,6 +119,7 @@ export class WorkloadReview {
       version: versionOf(target),
       isNamed: true,
       isCurrent: async () => true,
+      priorityOf: () => this.#options.reader.priorityOf(target),
       dryRun: review.dryRun,
       user: review.user,
     };
@@ -195,7 +199,7 @@ export class WorkloadReview {
   async #admit(
     asked: Demand,
     before: Demand | null,
-    { version, isNamed, isCurrent, dryRun, user }: AdmissionContext,
+    { version, isNamed, isCurrent, priorityOf, dryRun, user }: AdmissionContext,
   ): Promise<AdmissionResponse> {
     const { engine, reservationMs, waiting } = this.#options;
     // A demand that does not grow is covered by the charge of the previous object.
@@ -212,7 +216,7 @@ export class WorkloadReview {
     if (!(await isCurrent())) return CHANGED_MEANWHILE;
     const kept = (await waiting?.keptFrom(demand)) ?? null;
     if (kept !== null) {
-      if (isNamed) waiting?.refused(demand);
+      if (isNamed) waiting?.refused(demand, priorityOf);
       return forbidden(kept);
     }
     const reserve = (): Promise<Decision> =>
@@ -233,7 +237,7 @@ export class WorkloadReview {
     if (decision.allowed) {
       this.#options.admitted(uid);
       waiting?.admitted(demand);
-    } else if (decision.code === 'QuotaExceeded' && isNamed) waiting?.refused(demand);
+    } else if (decision.code === 'QuotaExceeded' && isNamed) waiting?.refused(demand, priorityOf);
     return admissionResponseOf(decision);
   }
 

@@ -155,7 +155,7 @@ export class ClusterView {
         id: uid,
         consumer,
         node: pod.node,
-        place: JSON.stringify(pod.gpus.indexes),
+        place: JSON.stringify(pod.gpus.gpus),
         uses,
         priority,
         startedAt,

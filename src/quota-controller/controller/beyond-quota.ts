@@ -6,7 +6,7 @@ import {
   type GroupStatus,
   type TypeFamily,
   type Types,
-} from '../../quota/index.js';
+} from '../../quota/internal.js';
 import { cashTarget, type Key } from '../../manifests/key.js';
 
 /** A pod that is charged to a group. */

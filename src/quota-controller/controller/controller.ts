@@ -1,8 +1,9 @@
-import type { QuotaEngine } from '../../quota/index.js';
+import type { QuotaEngine } from '../../quota/internal.js';
 import { MERGE_PATCH } from '../../kube/client.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { conditionOf, type Condition } from '../../kube/condition.js';
 import type { EventRecorder } from '../../kube/events.js';
+import type { Quantities } from '../../manifests/quantities.js';
 import { GROUP_FINALIZER, type GroupObject, type GroupObjectStatus } from '../../kube/quota/group-object.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import type { Reconciler } from '../reconciler/reconciler.js';
@@ -15,7 +16,9 @@ import type { ClusterFacts } from '../policy/cluster-facts.js';
 import type { QuotaPolicy } from '../policy/policy-object.js';
 import { reportPolicy } from '../policy/policy-report.js';
 import { podsBeyondQuota } from './beyond-quota.js';
+import { BorrowedHoursMeter } from './borrowed-hours.js';
 import { PlacementAudit } from './placement-audit.js';
+import { nodeLimitsOf } from './node-limits.js';
 import { UsageMeter } from './usage-meter.js';
 import { ReportPace } from './report-pace.js';
 import { groupReport, isWorthWriting, levelOf, nextLevelOf } from './group-report.js';
@@ -54,11 +57,15 @@ export class Controller {
   readonly #options: Required<ControllerOptions>;
   readonly #usageMeter: UsageMeter;
   readonly #audit: PlacementAudit;
+  readonly #borrowed = new BorrowedHoursMeter();
   readonly #queue: ReconcileQueue;
   readonly #pace: ReportPace;
   #unsubscribe: () => void = () => undefined;
   readonly #refreshes: Rounds;
-  /** By group: cancels the timer for the next level of a budget. Time alone reaches a level, without an event. */
+  /**
+   * By group: cancels the timer for the next level of a budget, or for a limit that follows nodes. Time alone reaches
+   * both, without an event.
+   */
   readonly #levels = new Map<string, () => void>();
   #endTicks: () => void = () => undefined;
   /** Groups without an object that an event has told of. */
@@ -167,6 +174,11 @@ export class Controller {
     return this.#usageMeter.podsOfWorkloads();
   }
 
+  /** Hours that a group had beyond its guaranteed part, by key; undefined where the policy has no half-life. */
+  borrowedHours(group: string): Quantities | undefined {
+    return this.#options.facts.policy.borrowedHoursHalfLifeMs === null ? undefined : this.#borrowed.of(group);
+  }
+
   async #reportPolicy(): Promise<void> {
     const { api, facts, started, clock, log } = this.#options;
     const { policyObject } = facts;
@@ -207,7 +219,10 @@ export class Controller {
 
   async #reconcile(name: string): Promise<void> {
     const object = this.#options.reconciler.group(name);
-    if (object === null) return this.#pace.forget(name);
+    if (object === null) {
+      this.#borrowed.forget(name);
+      return this.#pace.forget(name);
+    }
     if (object.terminating) return this.#release(object);
     if (!object.finalizers.includes(GROUP_FINALIZER)) {
       await this.#patch(itemPath(GROUPS_PATH, name), {
@@ -236,13 +251,15 @@ export class Controller {
   }
 
   async #report(object: GroupObject, problem: string | null = null): Promise<void> {
-    const { engine, reconciler, clock, refreshMs } = this.#options;
+    const { engine, reconciler, clock, refreshMs, facts } = this.#options;
     const now = clock.now();
     const { name } = object.spec;
     const known = engine.status(name);
-    this.#awaitLevel(name, nextLevelOf(known), now);
+    const { limits, nextAt } = nodeLimitsOf(object.fromNodes, facts.nodes(), object.status.nodeLimits ?? {}, now);
+    const times = [nextLevelOf(known), nextAt].flatMap((at) => at ?? []);
+    this.#awaitLevel(name, times.length === 0 ? null : Math.min(...times), now);
     const before = object.status;
-    const after = groupReport(
+    const report = groupReport(
       object,
       known,
       problem ?? reconciler.problemOf(name),
@@ -251,13 +268,23 @@ export class Controller {
       this.#options.store.sizeOf(name)?.objectBytes,
       this.#childrenWithoutObject(name),
     );
+    const { borrowedHoursHalfLifeMs: halfLifeMs } = facts.policy;
+    if (halfLifeMs === null) this.#borrowed.forget(name);
+    else if (known !== null) this.#borrowed.count(known, before.borrowedHours, halfLifeMs, now);
+    const borrowedHours = this.#borrowed.written(name);
+    const { nodeLimits: _limits, borrowedHours: _hours, ...rest } = report;
+    const after = {
+      ...rest,
+      ...(object.fromNodes.length === 0 ? {} : { nodeLimits: limits }),
+      ...(borrowedHours === undefined ? {} : { borrowedHours }),
+    };
     if (!isWorthWriting(before, after, refreshMs, now)) return;
     await this.#patch(`${itemPath(GROUPS_PATH, name)}/status`, { status: withRemovals(before, after) });
     this.#pace.reported(name, clock.now());
     this.#recordEvents(object, before, after, levelOf(known));
   }
 
-  /** Reports a group again when time reaches the next level of a budget. */
+  /** Reports a group again when time reaches the next level of a budget, or a limit shrinks. */
   #awaitLevel(name: string, at: number | null, now: number): void {
     this.#levels.get(name)?.();
     this.#levels.delete(name);

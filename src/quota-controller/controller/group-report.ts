@@ -1,5 +1,5 @@
-import { MAX_RESERVATIONS } from '../../quota/index.js';
-import type { GroupStatus } from '../../quota/index.js';
+import { MAX_RESERVATIONS } from '../../quota/internal.js';
+import type { GroupStatus } from '../../quota/internal.js';
 import { conditionsAt, type ConditionState } from '../../kube/condition.js';
 import { timestamp } from '../../kube/json.js';
 import { usageOf, type GroupObject, type GroupObjectStatus } from '../../kube/quota/group-object.js';
@@ -165,6 +165,7 @@ export function isWorthWriting(
     lastReconcileTime: _,
     exhaustsAt: _at,
     budget: _budget,
+    borrowedHours: _borrowed,
     used,
     selfUsed,
     budgets,

@@ -1,4 +1,4 @@
-import { familyOf, type Types, knownType, typeOfNode, typesOf } from '../../quota/index.js';
+import { familyOf, type Types, knownType, typeOfNode, typesOf } from '../../quota/internal.js';
 import type { QuotaPolicy } from '../policy/policy-object.js';
 import type { PodObject } from './pod-object.js';
 

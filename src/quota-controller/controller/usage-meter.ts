@@ -1,4 +1,4 @@
-import { type QuotaEngine, type Command, type Types, refOfKey } from '../../quota/index.js';
+import { type QuotaEngine, type Command, type Types, refOfKey } from '../../quota/internal.js';
 import { DEFAULT_CATALOG, type CardCatalog } from '../../manifests/gpu-resources.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';

@@ -1,6 +1,7 @@
 import type { Clock } from '../../host/clock.js';
 import type { GroupObject } from '../../kube/quota/group-object.js';
 import type { WaitingWorkload } from '../../kube/quota/waiting-workload.js';
+import type { Quantities } from '../../manifests/quantities.js';
 import {
   arbitrate,
   cohortSituations,
@@ -14,8 +15,7 @@ import {
   type ChargedWorkload,
   type Eviction,
   type PlannedStart,
-  type QuotaEngine,
-} from '../../quota/index.js';
+} from '../../quota/internal.js';
 import type { ClusterPod } from '../arbitrator/cluster-pod.js';
 import type { ClusterView } from '../arbitrator/cluster-view.js';
 import type { Evictor } from '../arbitrator/evictor.js';
@@ -29,6 +29,8 @@ export interface GroupArbitratorOptions extends WorkloadStopperOptions {
   readonly reconciler: Pick<Reconciler, 'groups' | 'workload'>;
   /** The uids of the pods of each charged workload, by `refKey`. */
   readonly podsOfWorkloads: () => ReadonlyMap<string, readonly string[]>;
+  /** Hours that a group had beyond its guaranteed part, by key; undefined where they are not counted. */
+  readonly borrowedHours: (group: string) => Quantities | undefined;
   readonly clock: Clock;
   /** `plan`: the plan is only logged. */
   readonly mode: 'plan' | 'on';
@@ -130,13 +132,15 @@ export class GroupArbitrator {
     waiting: readonly WaitingInGroup[],
     cluster: Cluster,
   ): ReadonlyMap<string, ArbitrationPlan> {
-    const { engine, policy } = this.#options;
+    const { policy } = this.#options;
     const startedAt = performance.now();
     const situations = cohortSituations({
       now: cluster.now,
-      groups: groups.flatMap((object) => arbitratedGroup(object, engine) ?? []),
+      groups: groups.flatMap((object) => arbitratedGroup(object, this.#options) ?? []),
       workloads: this.#workloads(members, cluster),
-      refused: waiting.map(({ key: id, group: consumer, amounts: uses, since }) => ({ id, consumer, uses, since })),
+      refused: waiting.map(({ key: id, group: consumer, amounts: uses, since, priority }) => ({
+        ...{ id, consumer, uses, since, priority },
+      })),
       disruptions: cluster.view.disruptions(),
     });
     const plans = new Map<string, ArbitrationPlan>();
@@ -299,8 +303,8 @@ export class GroupArbitrator {
 
 /** A group as the arbitrator sees it; null for one that the ledger does not have. */
 function arbitratedGroup(
-  { spec, weight, reclaim }: GroupObject,
-  engine: Pick<QuotaEngine, 'status'>,
+  { spec, weight, reclaim, preemption }: GroupObject,
+  { engine, borrowedHours }: Pick<GroupArbitratorOptions, 'engine' | 'borrowedHours'>,
 ): ArbitratedGroup | null {
   const status = engine.status(spec.name);
   if (status === null) return null;
@@ -314,6 +318,8 @@ function arbitratedGroup(
     hard: numbers(status.hard),
     ...(read.ok ? { lend: limits(read.lend), borrow: limits(read.borrow) } : {}),
     weight,
+    borrowedHours: borrowedHours(spec.name),
     reclaim,
+    preemption,
   };
 }

@@ -11,7 +11,7 @@ import {
 } from '../../kube/quota/waiting-workload.js';
 import { formatQuantity } from '../../manifests/quantity.js';
 import { of, total, type Quantities } from '../../manifests/quantities.js';
-import { cohortOf, keptKey, readSpec, refKey, type Demand, type QuotaEngine } from '../../quota/index.js';
+import { cohortOf, keptKey, readSpec, refKey, type Demand, type QuotaEngine } from '../../quota/internal.js';
 
 export interface WaitingWorkloadsOptions {
   readonly api: KubeApi;
@@ -37,12 +37,12 @@ interface Refusals {
 
 /**
  * The workloads that wait for quota, in the status of their groups, where every replica reads them. Workloads of a
- * cohort are recorded if one of its groups reclaims: the arbitrator then decides which of them get room first, and the
- * reviews of all replicas refuse requests that would take room that is kept for others.
+ * cohort are recorded if one of its groups reclaims, or their own group preempts: the arbitrator then decides which of
+ * them get room first, and the reviews of all replicas refuse requests that would take room that is kept for others.
  */
 export class WaitingWorkloads {
   readonly #options: WaitingWorkloadsOptions;
-  /** Groups that reclaim or have waiting workloads. */
+  /** Groups that reclaim, preempt or have waiting workloads. */
   readonly #asking = new Set<string>();
   readonly #refusals = new Map<string, Refusals>();
 
@@ -53,7 +53,7 @@ export class WaitingWorkloads {
   /** Notes a change of a group's object. */
   groupChanged(name: string): void {
     const object = this.#options.group(name);
-    if (object !== null && (object.reclaim !== 'Never' || object.waiting.size > 0)) this.#asking.add(name);
+    if (object !== null && (asks(object) || object.waiting.size > 0)) this.#asking.add(name);
     else this.#asking.delete(name);
   }
 
@@ -91,9 +91,9 @@ export class WaitingWorkloads {
 
   /**
    * Notes that a demand was refused for lack of quota, or of room that is not kept for others. A queued workload waits
-   * from its first refusal on.
+   * from its first refusal on. `priorityOf` is asked where its group preempts.
    */
-  refused(demand: Demand, isQueued = false): void {
+  refused(demand: Demand, priorityOf: () => Promise<number>, isQueued = false): void {
     const { clock, group, engine } = this.#options;
     if (!this.#isRecorded(demand.group)) return;
     const key = refKey(demand.workload);
@@ -118,7 +118,8 @@ export class WaitingWorkloads {
     );
     refusals.writtenAt = now;
     // The arbitrator may be changing the rest of the entry.
-    void this.write(demand.group, new Map([[key, { amounts, since: known?.since ?? refusals.first, asked: now }]]));
+    const entry = { amounts, since: known?.since ?? refusals.first, asked: now };
+    void this.#record(demand.group, key, entry, priorityOf);
   }
 
   /** Notes that a workload was admitted. */
@@ -148,9 +149,17 @@ export class WaitingWorkloads {
     return answer.ok;
   }
 
-  /** Whether a group of the cohort reclaims. */
+  /** Records a refused workload, in a group that preempts with its priority. */
+  async #record(group: string, key: string, entry: WaitingChange, priorityOf: () => Promise<number>): Promise<void> {
+    const preempts = this.#options.group(group)?.preemption === 'LowerPriority';
+    const priority = preempts ? await priorityOf().catch(() => 0) : undefined;
+    await this.write(group, new Map([[key, priority === undefined ? entry : { ...entry, priority }]]));
+  }
+
+  /** Whether the group preempts, or a group of its cohort reclaims. */
   #isRecorded(name: string): boolean {
     if (this.#asking.size === 0) return false;
+    if (this.#options.group(name)?.preemption === 'LowerPriority') return true;
     const top = this.cohortOf(name);
     return [...this.#asking].some(
       (each) => this.#options.group(each)?.reclaim !== 'Never' && this.cohortOf(each) === top,
@@ -165,6 +174,11 @@ export class WaitingWorkloads {
       return waiting === undefined || waiting.size === 0 || this.cohortOf(each) !== top ? [] : [...waiting];
     });
   }
+}
+
+/** Whether workloads are stopped for waiting ones of a group. */
+function asks({ reclaim, preemption }: GroupObject): boolean {
+  return reclaim !== 'Never' || preemption !== 'Never';
 }
 
 /** The unused amounts of the part that a group lends to nobody. */

@@ -58,6 +58,7 @@ export class WorkloadStopper {
     const charge = engine.charges(workload.group).find(({ workload: key }) => key === workload.key);
     const entry: WaitingWorkload = {
       amounts: numbers(charge?.amounts ?? new Map<string, bigint>()),
+      ...(pods.length === 0 ? {} : { priority: Math.max(...pods.map(({ priority }) => priority)) }),
       since: now,
       asked: now,
       room: null,
@@ -110,8 +111,11 @@ export class WorkloadStopper {
     log.info({ workload: key, group, resource, for: beneficiary, starts }, 'workload stopped');
     events.record(subjectOf(workload), {
       type: 'Warning',
-      reason: 'Reclaimed',
-      message: `stopped: group ${group} borrows ${resource} that group ${beneficiary} needs for ${starts}; it is started again when there is room`,
+      reason: group === beneficiary ? 'Preempted' : 'Reclaimed',
+      message:
+        group === beneficiary
+          ? `stopped: ${starts} of higher priority needs ${resource} of group ${group}; it is started again when there is room`
+          : `stopped: group ${group} borrows ${resource} that group ${beneficiary} needs for ${starts}; it is started again when there is room`,
     });
   }
 }

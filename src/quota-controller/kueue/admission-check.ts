@@ -183,7 +183,7 @@ export class AdmissionCheckController {
     const { group } = demand;
     const kept = (await arbitrated?.keptFrom(demand)) ?? null;
     if (kept !== null) {
-      arbitrated?.refused(demand, true);
+      arbitrated?.refused(demand, async () => workload.priority, true);
       return this.#wait(uid, waiting, workload, ours, kept);
     }
     const fit = await engine.admit(demand, { dryRun: true });
@@ -193,7 +193,7 @@ export class AdmissionCheckController {
       : fit;
     if (decision.code === 'Conflict') throw new Error(decision.message);
     if (!decision.allowed) {
-      if (decision.code === 'QuotaExceeded') arbitrated?.refused(demand, true);
+      if (decision.code === 'QuotaExceeded') arbitrated?.refused(demand, async () => workload.priority, true);
       return this.#wait(uid, waiting, workload, ours, decision.message);
     }
     reconciler.admitted(uid);

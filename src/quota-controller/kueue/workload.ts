@@ -1,4 +1,4 @@
-import { refKey, type Evaluator } from '../../quota/index.js';
+import { refKey, type Evaluator } from '../../quota/internal.js';
 import type { KubeObject, OwnerReference } from '../../kube/object.js';
 
 /** Kueue's API group. */

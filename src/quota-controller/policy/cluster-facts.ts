@@ -9,8 +9,11 @@ import { KubeError } from '../../kube/failure.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import type { StructuredLog } from '../../host/structured-log.js';
-import { POLICIES_PATH } from '../../kube/quota/names.js';
+import { GROUPS_PATH, POLICIES_PATH } from '../../kube/quota/names.js';
 import { readNode, type Node } from '../../kube/node.js';
+import { listAll } from '../../kube/list-all.js';
+import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
+import { DefaultGroups, readNamespace } from './default-groups.js';
 import { evaluationBy } from './evaluation.js';
 import { readLimitRange, readRuntimeClass, type LimitRange } from './pod-defaults.js';
 import { NO_POLICY, readPolicy, type PolicyObject, type QuotaPolicy } from './policy-object.js';
@@ -19,17 +22,23 @@ export interface ClusterFactsOptions {
   readonly api: WatchableApi;
   /** Options that the policy does not change. */
   readonly evaluation: EvaluationOptions;
+  /** The namespace of the service, whose objects are never charged without a label. */
+  readonly ownNamespace: string;
   readonly log: StructuredLog;
   readonly clock: Clock;
   readonly everyMs?: number;
 }
 
+export const NAMESPACES_PATH = '/api/v1/namespaces';
 export const LIMIT_RANGES_PATH = '/api/v1/limitranges';
 export const RUNTIME_CLASSES_PATH = '/apis/node.k8s.io/v1/runtimeclasses';
 const RETRY_MS = 1_000;
 
-/** The changed facts: the policy, defaults and overheads (all workloads are read again), or nodes. */
-export type FactsChange = 'policy' | 'nodes';
+/**
+ * The changed facts: the policy, defaults and overheads (all workloads are read again), nodes, or which group is
+ * charged for the objects of a namespace that name none.
+ */
+export type FactsChange = 'policy' | 'nodes' | 'namespaces';
 
 /** A collection with an informer that is created once the API server serves the collection. */
 interface Collection {
@@ -40,9 +49,9 @@ interface Collection {
 }
 
 /**
- * Informers of what the evaluation of a workload needs beside the workload itself: the QuotaPolicy, nodes, LimitRanges
- * and RuntimeClasses. A collection that the API server does not serve, or that the service may not list, counts as
- * empty and is tried again.
+ * Informers of what the evaluation of a workload needs beside the workload itself: the QuotaPolicy, nodes,
+ * LimitRanges, RuntimeClasses and namespaces. A collection that the API server does not serve, or that the service may
+ * not list, counts as empty and is tried again.
  */
 export class ClusterFacts {
   readonly #options: ClusterFactsOptions;
@@ -54,6 +63,7 @@ export class ClusterFacts {
   readonly #nodes = new Map<string, Node>();
   readonly #limitRanges = new Map<string, LimitRange>();
   readonly #overheads = new Map<string, unknown>();
+  readonly #defaultGroups: DefaultGroups;
   /** Collections whose failure was logged. */
   readonly #reported = new Set<string>();
   /** Collections that the API server does not serve because their definitions are not installed. */
@@ -65,6 +75,7 @@ export class ClusterFacts {
     this.#options = options;
     const { api, clock } = options;
     this.#pause = new Pause(clock);
+    this.#defaultGroups = new DefaultGroups(options.ownNamespace);
     this.#rounds = new Rounds(clock, options.everyMs ?? 30_000, () => this.#retryMissing());
     this.#collections = [
       {
@@ -82,6 +93,18 @@ export class ClusterFacts {
         create: () => {
           const informer = api.informer({ path: ALL_NODES, keep: readNode });
           informer.onChange(({ before, after }) => this.#nodeChanged(before, after));
+          return informer;
+        },
+      },
+      {
+        path: NAMESPACES_PATH,
+        isRequired: false,
+        create: () => {
+          const informer = api.informer({ path: NAMESPACES_PATH, isMetadataOnly: true, keep: readNamespace });
+          informer.onChange(({ before, after }) => {
+            const { name } = after ?? before ?? { name: '' };
+            if (this.#defaultGroups.namespaceChanged(name, after?.labels ?? null)) this.#notify('namespaces');
+          });
           return informer;
         },
       },
@@ -131,6 +154,17 @@ export class ClusterFacts {
     return this.#nodes.get(name) ?? null;
   }
 
+  /** Which groups are charged for objects that name none. */
+  get defaultGroups(): DefaultGroups {
+    return this.#defaultGroups;
+  }
+
+  /** Notes the object of a group; null for a deleted one. */
+  groupChanged(name: string, object: GroupObject | null): void {
+    const claim = object === null || object.terminating ? null : object.defaultFor;
+    if (this.#defaultGroups.groupChanged(name, claim)) this.#notify('namespaces');
+  }
+
   /** Options for evaluating workloads under admission. */
   admission(): EvaluationOptions {
     return evaluationBy(
@@ -138,6 +172,7 @@ export class ClusterFacts {
         policy: this.policy,
         nodes: () => (this.#informers.get(ALL_NODES)?.synced === true ? this.nodes() : null),
         node: (name) => this.node(name),
+        defaultGroup: this.#defaultGroups.isUsed ? (namespace) => this.#defaultGroups.groupOf(namespace) : null,
         limitRanges: () => [...this.#limitRanges.values()],
         overheadOf: (runtimeClass) => this.#overheads.get(runtimeClass),
       },
@@ -167,6 +202,8 @@ export class ClusterFacts {
         await this.#pause.for(RETRY_MS);
     }
     await Promise.all([...this.#informers.values()].map((informer) => informer.whenSynced()));
+    // The first workloads are read with the namespaces of all groups.
+    for (const group of await this.#listGroups()) this.groupChanged(group.spec.name, group);
     this.#rounds.start();
   }
 
@@ -175,6 +212,19 @@ export class ClusterFacts {
     this.#pause.end();
     await this.#rounds.stop();
     await Promise.all([...this.#informers.values()].map((informer) => informer.stop()));
+  }
+
+  async #listGroups(): Promise<readonly GroupObject[]> {
+    const { api, log } = this.#options;
+    try {
+      return (await listAll(api, 'the quota groups', GROUPS_PATH)).map(readGroup);
+    } catch (error) {
+      log.warn(
+        { err: error },
+        'the quota groups cannot be listed; the namespaces of groups are known when the watch shows them',
+      );
+      return [];
+    }
   }
 
   async #retryMissing(): Promise<void> {
@@ -220,7 +270,7 @@ export class ClusterFacts {
     if (after !== null) this.#nodes.set(after.name, after);
     else if (before !== null) this.#nodes.delete(before.name);
     const relevant = (node: Node | null): unknown =>
-      node === null ? null : [node.name, node.labels, node.taints, node.takesPods];
+      node === null ? null : [node.name, node.labels, node.taints, node.takesPods, node.allocatable];
     if (!isDeepStrictEqual(relevant(before), relevant(after))) this.#notify('nodes');
   }
 

@@ -1,5 +1,5 @@
 import type { Json } from '../../manifests/manifest-reader.js';
-import type { ContainerDefaults, EvaluationOptions } from '../../quota/index.js';
+import type { ContainerDefaults, EvaluationOptions } from '../../quota/internal.js';
 import type { Node } from '../../kube/node.js';
 import { selects } from '../../manifests/node-selector.js';
 import { readPod } from '../../kube/pod.js';
@@ -14,6 +14,8 @@ export interface EvaluationFacts {
   nodes(): readonly Node[] | null;
   node(name: string): Node | null;
   limitRanges(): readonly LimitRange[];
+  /** The group of objects without a group, by namespace; null while no group names namespaces. */
+  readonly defaultGroup: ((namespace: string) => string) | null;
   /** `overhead.podFixed` of a RuntimeClass; undefined for none. */
   overheadOf(runtimeClass: string): unknown;
 }
@@ -33,6 +35,7 @@ export function evaluationBy(facts: EvaluationFacts, given: EvaluationOptions): 
     catalog,
     strictTypes,
     chargeSurge,
+    ...(facts.defaultGroup === null ? {} : { defaultGroup: facts.defaultGroup }),
     nodeLabels: (name) => facts.node(name)?.labels,
     matchingNodes: (template) => matchingNodes(facts.nodes(), template),
     defaultsOf: (namespace) => defaultsOf(facts.limitRanges(), namespace),

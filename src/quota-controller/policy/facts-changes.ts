@@ -4,8 +4,8 @@ import type { ClusterFacts, FactsChange } from './cluster-facts.js';
 
 export interface FactsChangesOptions {
   readonly facts: ClusterFacts;
-  /** Applies collected changes; `policy` if one of them changed the policy. */
-  readonly apply: (change: FactsChange) => Promise<void>;
+  /** Applies collected changes. */
+  readonly apply: (changes: ReadonlySet<FactsChange>) => Promise<void>;
   readonly clock: Clock;
   readonly log: StructuredLog;
 }
@@ -16,7 +16,7 @@ const COLLECT_MS = 200;
 /** Collects changes of the policy and the nodes, and applies them one after the other. */
 export class FactsChanges {
   readonly #options: FactsChangesOptions;
-  #change: FactsChange = 'nodes';
+  #changes = new Set<FactsChange>();
   #cancel: (() => void) | null = null;
   #applying: Promise<void> = Promise.resolve();
 
@@ -27,7 +27,7 @@ export class FactsChanges {
   start(): void {
     const { facts, clock } = this.#options;
     facts.onChange((change) => {
-      if (change === 'policy') this.#change = change;
+      this.#changes.add(change);
       this.#cancel ??= clock.after(COLLECT_MS, () => this.#collected());
     });
   }
@@ -43,18 +43,18 @@ export class FactsChanges {
   }
 
   #collected(): void {
-    const change = this.#change;
+    const changes = this.#changes;
     this.#cancel = null;
-    this.#change = 'nodes';
-    this.#applying = this.#applying.then(() => this.#apply(change));
+    this.#changes = new Set();
+    this.#applying = this.#applying.then(() => this.#apply(changes));
   }
 
-  async #apply(change: FactsChange): Promise<void> {
+  async #apply(changes: ReadonlySet<FactsChange>): Promise<void> {
     const { apply, log } = this.#options;
     try {
-      await apply(change);
+      await apply(changes);
     } catch (error) {
-      log.warn({ err: error }, 'applying the quota policy failed; the next refresh charges by it');
+      log.warn({ err: error }, 'applying changed facts of the cluster failed; the next refresh charges by it');
     }
   }
 }

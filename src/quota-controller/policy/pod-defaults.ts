@@ -1,4 +1,4 @@
-import type { ContainerDefaults } from '../../quota/index.js';
+import type { ContainerDefaults } from '../../quota/internal.js';
 import { list, record, text } from '../../kube/json.js';
 
 /** The container defaults of a LimitRange. */

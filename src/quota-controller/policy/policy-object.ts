@@ -8,7 +8,7 @@ import {
   type Evaluator,
   type PlacementRule,
   isStorage,
-} from '../../quota/index.js';
+} from '../../quota/internal.js';
 import type { Quantities } from '../../manifests/quantities.js';
 import { resourceProblem } from '../../manifests/key.js';
 import { readQuantity } from '../../manifests/quantity.js';
@@ -37,6 +37,8 @@ export interface QuotaPolicy {
   readonly storageCapacity: Quantities;
   /** Whether the arbitrator evicts pods beyond the quota of their group before pods within it. */
   readonly evictBeyondQuotaFirst: boolean;
+  /** Half-life of the hours by which borrowers are weighed, milliseconds; null: they are not. */
+  readonly borrowedHoursHalfLifeMs: number | null;
 }
 
 /** A Consumer for every selected namespace. */
@@ -69,6 +71,7 @@ export const NO_POLICY: QuotaPolicy = {
   consumers: [],
   storageCapacity: new Map(),
   evictBeyondQuotaFirst: false,
+  borrowedHoursHalfLifeMs: null,
 };
 
 /** Reads a QuotaPolicy; null for one with another name, which has no effect. */
@@ -105,10 +108,25 @@ export function readPolicy(object: unknown): PolicyObject | null {
       })),
       storageCapacity: readStorage(spec, problems),
       evictBeyondQuotaFirst: spec.evictBeyondQuotaFirst === true,
+      borrowedHoursHalfLifeMs: readHalfLife(spec, problems),
     },
     problems,
     conditions: list(record(status).conditions) as readonly Condition[],
   };
+}
+
+/** Longest half-life: ten years. */
+const MAX_HALF_LIFE_HOURS = 87_600;
+
+function readHalfLife({ borrowedHours }: JsonRecord, problems: string[]): number | null {
+  if (borrowedHours === undefined) return null;
+  const { halfLifeHours } = record(borrowedHours);
+  if (typeof halfLifeHours === 'number' && halfLifeHours > 0 && halfLifeHours <= MAX_HALF_LIFE_HOURS)
+    return halfLifeHours * 3_600_000;
+  problems.push(
+    `spec.borrowedHours.halfLifeHours: expected more than 0 and at most ${MAX_HALF_LIFE_HOURS}, found ${JSON.stringify(halfLifeHours) ?? 'nothing'}`,
+  );
+  return null;
 }
 
 /** A type of the catalog. */

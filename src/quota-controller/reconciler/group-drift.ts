@@ -1,4 +1,4 @@
-import { declarationOf, isDeclaredLoan, type DeclaredLoan, readSpec, type GroupStatus } from '../../quota/index.js';
+import { declarationOf, isDeclaredLoan, type DeclaredLoan, readSpec, type GroupStatus } from '../../quota/internal.js';
 import { cashTarget } from '../../manifests/key.js';
 import { HOUR_MS, readQuantity } from '../../manifests/quantity.js';
 import type { GroupObject } from '../../kube/quota/group-object.js';

@@ -1,7 +1,7 @@
 import type { Clock } from '../../host/clock.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
-import type { Decision, QuotaEngine } from '../../quota/index.js';
+import type { Decision, QuotaEngine } from '../../quota/internal.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
 import { GROUPS_PATH, itemPath } from '../../kube/quota/names.js';
 import { isUpToDate } from './group-drift.js';
@@ -84,6 +84,10 @@ export class GroupReconciler {
       decision = await this.#update(name);
       this.awaitReservation(name);
     }
+    // A child whose limit the parent could not pay may fit now.
+    if (decision?.allowed === true)
+      for (const { spec } of this.#byName.values())
+        if (spec.parent === name && this.#problems.has(spec.name)) this.#options.enqueue(spec.name, 0);
     if (decision?.code === 'Conflict') throw new Error(decision.message);
     const refusedLoan = decision?.warnings.find(({ code }) => code === 'LoanRefused')?.reason ?? null;
     const problem = decision === null || decision.allowed ? refusedLoan : decision.message;

@@ -83,8 +83,8 @@ export class OwnedPods {
   }
 
   /** The charged workload whose charge covers a pod; null for none. */
-  rootOf({ owner, group }: Pick<WorkloadObject, 'owner' | 'group'>): WorkloadObject | null {
-    return this.rootAbove(owner?.uid ?? '', group);
+  rootOf({ owner, group, isLabelled }: WorkloadObject): WorkloadObject | null {
+    return this.rootAbove(owner?.uid ?? '', isLabelled ? group : '');
   }
 
   /**
@@ -116,14 +116,16 @@ export class OwnedPods {
     const found: WorkloadObject[] = [];
     for (const below of this.#allBelow(uid)) {
       const pod = this.#pods.get(below);
-      if (pod !== undefined && (pod.group === '' || pod.group === group)) found.push(pod);
+      if (pod !== undefined && (!pod.isLabelled || pod.group === group)) found.push(pod);
     }
     return found;
   }
 
   /** The pods below an object that name a group. */
   labelledBelow(uid: string): readonly WorkloadObject[] {
-    return [...this.#allBelow(uid)].flatMap((below) => this.#pods.get(below) ?? []).filter(({ group }) => group !== '');
+    return [...this.#allBelow(uid)]
+      .flatMap((below) => this.#pods.get(below) ?? [])
+      .filter(({ isLabelled }) => isLabelled);
   }
 
   /** Uids of the objects below an object that are no pods. */

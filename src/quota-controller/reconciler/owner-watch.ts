@@ -1,7 +1,7 @@
 import type { Informer } from '../../kube/informer.js';
 import type { KubeObject } from '../../kube/object.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
-import { refOfKey } from '../../quota/index.js';
+import { refOfKey } from '../../quota/internal.js';
 import { readObject, servedKind, type ServedKind } from '../kinds.js';
 import type { KnownWorkloads } from './known-workloads.js';
 import type { OwnedPods, OwnerLink } from './owned-pods.js';
@@ -119,7 +119,7 @@ export class OwnerWatch {
     const kind = servedKind(kinds(), key);
     if (kind !== null && isPodKind(kind)) {
       const pod = owned.pod(uid);
-      if (pod === null || pod.group !== '' || owned.rootOf(pod) !== null) return false;
+      if (pod === null || pod.isLabelled || owned.rootOf(pod) !== null) return false;
       owned.loosen(uid, account);
       this.#settlePod(uid, pod, null);
       return true;
@@ -155,7 +155,7 @@ export class OwnerWatch {
       return loosened(uid);
     }
     if (before?.ownerUid === after?.ownerUid) return;
-    if (root === null && account !== null && known.withUid(uid) === null) {
+    if (root === null && account !== null && known.withUid(uid)?.isLabelled !== true) {
       if (after === null) owned.end(uid, account);
       else {
         owned.loosen(uid, account);
@@ -176,14 +176,16 @@ export class OwnerWatch {
   /** Charges a pod by itself, or no longer; `left` is the workload that covered it. */
   #settlePod(uid: string, pod: WorkloadObject | null, left: WorkloadObject | null): void {
     const { owned, known, changed } = this.#options;
-    const isBound = pod === null || pod.group !== '' || owned.rootOf(pod) !== null;
+    const isCovered = pod !== null && owned.rootOf(pod) !== null;
+    const isBound = pod === null || pod.isLabelled || isCovered;
     const account = isBound
       ? null
       : (owned.looseAccount(uid) ?? (left === null ? owned.heirOf(pod.owner?.uid ?? '') : accountOf(left)));
     if (account === null) owned.bind(uid);
     else owned.loosen(uid, account);
     const was = known.withUid(uid);
-    const is = pod === null || pod.group !== '' ? pod : account === null ? null : inAccount(pod, account);
+    const isCharged = pod !== null && pod.group !== '' && (pod.isLabelled || !isCovered);
+    const is = pod !== null && account !== null ? inAccount(pod, account) : isCharged ? pod : null;
     if (
       (was !== null || is !== null) &&
       !(was !== null && is !== null && was.version === is.version && was.group === is.group)

@@ -1,5 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Turn } from '../../host/turn.js';
-import type { Demand, QuotaEngine, EvaluationOptions } from '../../quota/index.js';
+import type { Demand, QuotaEngine, EvaluationOptions } from '../../quota/internal.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
@@ -93,6 +94,7 @@ export class Reconciler {
   #early: Map<string, string> | null = null;
   #resolveSynced: () => void = () => undefined;
   readonly #whenSynced = new Promise<void>((resolve) => (this.#resolveSynced = resolve));
+  #watchesUnlabelled = false;
   #stopped = false;
 
   constructor(options: ReconcilerOptions) {
@@ -285,6 +287,7 @@ export class Reconciler {
   /** Creates informers for new kinds. */
   #watch(kinds: readonly ServedKind[]): readonly Informer<unknown>[] {
     const { api, evaluation } = this.#options;
+    this.#watchesUnlabelled = evaluation().defaultGroup !== undefined;
     const workloads = kinds
       .filter(({ path }) => !this.#workloads.has(path))
       .map((kind) => {
@@ -364,6 +367,30 @@ export class Reconciler {
       this.#queue.put(groupKey(name), 0);
   }
 
+  /**
+   * Charges objects that name no group to the groups that pay for their namespaces now. Objects without the label are
+   * watched from the first group on that names namespaces.
+   */
+  async defaultGroupsChanged(): Promise<void> {
+    if (this.#stopped || !this.#synced) return;
+    const { evaluation } = this.#options;
+    const { defaultGroup } = evaluation();
+    if (defaultGroup !== undefined && !this.#watchesUnlabelled) return this.#watchUnlabelled();
+    for (const { key, isLabelled, group, namespace } of this.workloads())
+      if (!isLabelled && (defaultGroup?.(namespace) ?? '') !== group) this.#queue.put(key, 0);
+  }
+
+  /** Replaces the informers of labelled objects by informers of all, and charges what these show. */
+  async #watchUnlabelled(): Promise<void> {
+    const before = [...this.#workloads.values()];
+    this.#workloads.clear();
+    const informers = this.#watch(this.#kinds);
+    for (const informer of informers) informer.start();
+    await Promise.all(before.map((informer) => informer.stop()));
+    await Promise.all(informers.map((informer) => informer.whenSynced()));
+    await this.compare(() => !this.#stopped);
+  }
+
   /** Lists workloads of the affected kinds, and charges them as they are evaluated now. */
   async reread(isConcerned: (kind: ServedKind) => boolean = () => true): Promise<void> {
     if (this.#synced && !this.#stopped) await this.#relist(isConcerned, () => !this.#stopped);
@@ -440,6 +467,7 @@ export class Reconciler {
       before !== null &&
       after !== null &&
       before.generation === after.generation &&
+      isDeepStrictEqual(before.spec.hard, after.spec.hard) &&
       before.terminating === after.terminating &&
       before.force === after.force
     )
@@ -451,16 +479,20 @@ export class Reconciler {
   #workloadChanged(before: WorkloadObject | null, after: WorkloadObject | null): void {
     const object = after ?? before;
     if (object === null) return;
+    // What is known of it may be newer: which group pays for an object without a label.
+    const last = this.#known.withUid(object.uid) ?? object;
     if (after === null) {
       this.#known.ended(object);
-      this.#owners.ended(object);
-      this.#deleted.set(deletedKey(object.uid), object);
+      if (last.group === '') return;
+      this.#owners.ended(last);
+      this.#deleted.set(deletedKey(object.uid), last);
       this.#enqueue(deletedKey(object.uid), object.uid);
       return;
     }
-    const known = after.isHeld ? this.#known.withUid(after.uid) : null;
-    this.#known.watched(known === null ? after : inAccount(after, accountOf(known)));
-    this.#enqueue(after.key, after.uid);
+    const loose = after.isLabelled ? null : this.#options.owned.looseAccount(after.uid);
+    const account = loose ?? (after.isHeld && last !== object ? accountOf(last) : null);
+    this.#known.watched(account === null ? after : inAccount(after, account));
+    if (last.group !== '' || after.group !== '' || account !== null) this.#enqueue(after.key, after.uid);
   }
 
   #enqueue(key: string, uid: string): void {

@@ -3,7 +3,7 @@ import { Rounds } from '../../host/rounds.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import type { KubeApi } from '../../kube/client.js';
 import { versionOf, type KubeObject } from '../../kube/object.js';
-import { refOfKey, type OpenReservation, type QuotaEngine } from '../../quota/index.js';
+import { refOfKey, type OpenReservation, type QuotaEngine } from '../../quota/internal.js';
 import { readObject, servedKind, type ServedKind } from '../kinds.js';
 
 export interface ReservationCheckOptions {

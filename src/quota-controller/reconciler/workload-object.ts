@@ -7,7 +7,7 @@ import {
   type EvaluationOptions,
   type Owner,
   type Types,
-} from '../../quota/index.js';
+} from '../../quota/internal.js';
 import { GROUP_LABEL } from '../../manifests/group-label.js';
 import { hasReferences, type ServedKind } from '../kinds.js';
 import { QUEUE_LABEL } from '../kueue/workload.js';
@@ -28,8 +28,10 @@ export interface WorkloadObject {
   readonly name: string;
   readonly uid: string;
   readonly version: number;
-  /** Value of the group label; empty for a pod that names no group. */
+  /** Value of the group label, or the group that pays for objects of the namespace without it; empty for none. */
   readonly group: string;
+  /** Whether the object names its group itself. */
+  readonly isLabelled: boolean;
   /** Null if the object itself is not charged. */
   readonly demand: Demand | null;
   /** The demand without the workload's name; equal ones are mostly the same object. */
@@ -54,18 +56,22 @@ export interface WorkloadObject {
 export const WORKLOADS_PER_PAGE = 100;
 
 /** Selects the objects of a kind that may be charged. */
-export function selectorOf({ evaluator }: ServedKind, { groupLabel }: EvaluationOptions): string | undefined {
-  return evaluator.labels === undefined ? (groupLabel ?? GROUP_LABEL) : undefined;
+export function selectorOf(
+  { evaluator }: ServedKind,
+  { groupLabel, defaultGroup }: EvaluationOptions,
+): string | undefined {
+  return evaluator.labels === undefined && defaultGroup === undefined ? (groupLabel ?? GROUP_LABEL) : undefined;
 }
 
-/** Reads a workload; null where it names no group. */
+/** Reads a workload; null for one that no group pays for, unless one may begin to. */
 export function readWorkloadObject(
   kind: ServedKind,
   object: unknown,
   options: EvaluationOptions,
 ): WorkloadObject | null {
-  const read = readOwnedObject(kind, object, options);
-  return read === null || (read.group === '' && !read.isHeld) ? null : read;
+  const read = readOwnedObject(kind, object, options, false);
+  const mayBeDefault = kind.evaluator.labels === undefined && options.defaultGroup !== undefined;
+  return read === null || (read.group === '' && !read.isHeld && !mayBeDefault) ? null : read;
 }
 
 /** Whether objects of a kind are pods. */
@@ -90,8 +96,16 @@ export function isRunning({ charge }: WorkloadObject): boolean {
   return charge?.podSets.some(({ count }) => count > 0) === true;
 }
 
-/** Reads an object that may be charged with another one: it need not name a group. */
-export function readOwnedObject(kind: ServedKind, object: unknown, options: EvaluationOptions): WorkloadObject | null {
+/**
+ * Reads an object that may be charged with another one: it need not name a group. With `evaluatesAll` its demand is read
+ * although no group pays for it.
+ */
+export function readOwnedObject(
+  kind: ServedKind,
+  object: unknown,
+  options: EvaluationOptions,
+  evaluatesAll = true,
+): WorkloadObject | null {
   const { apiGroup, kind: name } = kind.evaluator;
   // Items of lists have no apiVersion and kind.
   const apiVersion = kind.path.startsWith('/apis/') ? kind.path.split('/').slice(2, 4).join('/') : 'v1';
@@ -99,10 +113,11 @@ export function readOwnedObject(kind: ServedKind, object: unknown, options: Eval
   const { metadata } = manifest;
   const groupLabel = options.groupLabel ?? GROUP_LABEL;
   const labels = kind.evaluator.labels?.(new ManifestReader(), manifest);
-  const group = (labels === undefined ? metadata?.labels?.[groupLabel] : labels.get(groupLabel)) ?? '';
+  const named = (labels === undefined ? metadata?.labels?.[groupLabel] : labels.get(groupLabel)) ?? '';
   if (metadata?.uid === undefined || metadata.name === undefined) return null;
-  const { evaluation, owner } = evaluateAlone(manifest, options);
   const { namespace = '', uid } = metadata;
+  const group = named === '' && labels === undefined ? (options.defaultGroup?.(namespace) ?? '') : named;
+  const { evaluation, owner } = group === '' && !evaluatesAll ? UNCHARGED : evaluateAlone(manifest, options);
   const version = versionOf(manifest);
   const ref = { kind: apiGroup === '' ? name : `${name}.${apiGroup}`, namespace, name: metadata.name };
   const demand = evaluation.ok ? evaluation.demand : null;
@@ -112,6 +127,7 @@ export function readOwnedObject(kind: ServedKind, object: unknown, options: Eval
     uid,
     version,
     group,
+    isLabelled: named !== '',
     charge: demand === null ? null : shared(demand),
     owner,
     labels:
@@ -120,13 +136,19 @@ export function readOwnedObject(kind: ServedKind, object: unknown, options: Eval
         : (metadata.labels ?? NO_LABELS),
     isHeld: group === '' && kind.evaluator.isHeld?.(new ManifestReader(), manifest) === true,
     terminating: metadata.deletionTimestamp !== undefined,
-    refers: hasReferences(manifest) && options.lookup === undefined,
+    refers: group !== '' && hasReferences(manifest) && options.lookup === undefined,
     problem: evaluation.ok ? null : `${evaluation.code}: ${evaluation.reason}`,
   });
 }
 
 /** The parts of a demand that do not name the workload. */
 type Charge = Omit<Demand, 'workload'>;
+
+/** The evaluation of an object that no group pays for. */
+const UNCHARGED: ReturnType<typeof evaluateAlone> = {
+  evaluation: { ok: true, demand: null, reason: 'no group pays for it' },
+  owner: null,
+};
 
 const NO_LABELS: Readonly<Record<string, string>> = {};
 
@@ -153,6 +175,7 @@ class CompactWorkload implements WorkloadObject {
   readonly uid: string;
   readonly version: number;
   readonly group: string;
+  readonly isLabelled: boolean;
   readonly charge: Charge | null;
   readonly owner: Owner | null;
   readonly labels: Readonly<Record<string, string>>;
@@ -167,6 +190,7 @@ class CompactWorkload implements WorkloadObject {
     this.uid = fields.uid;
     this.version = fields.version;
     this.group = fields.group;
+    this.isLabelled = fields.isLabelled;
     this.charge = fields.charge;
     this.owner = fields.owner;
     this.labels = fields.labels;

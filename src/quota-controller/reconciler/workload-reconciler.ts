@@ -1,7 +1,7 @@
 import type { KubeApi } from '../../kube/client.js';
 import type { KubeObject } from '../../kube/object.js';
 import type { StructuredLog } from '../../host/structured-log.js';
-import { type Demand, type PodSet, refOfKey, type QuotaEngine, type EvaluationOptions } from '../../quota/index.js';
+import { type Demand, type PodSet, refOfKey, type QuotaEngine, type EvaluationOptions } from '../../quota/internal.js';
 import { readObject, withReferences, type ServedKind } from '../kinds.js';
 import { asksForNothing, beyondWorkload, isOfTypes } from '../owned-demand.js';
 import type { Admitted } from '../kueue/kueue-objects.js';
@@ -37,6 +37,7 @@ export class WorkloadReconciler {
   /** Charges an object as it was seen; rejects if that is to be repeated. */
   async reconcile(seen: WorkloadObject): Promise<void> {
     const { engine, known, log } = this.#options;
+    if (await this.#rereadForGroup(seen)) return;
     const object = await this.#withReferences(seen);
     const { key, uid, group } = object;
     if (object.isHeld) return;
@@ -47,7 +48,8 @@ export class WorkloadReconciler {
     const demand = await this.#ownDemand(object);
     // It was deleted while its owner was read, and its deletion is observed by a run of its own.
     if (known.withUid(uid) === null) return;
-    if (demand === null) return this.release(key, uid, group);
+    if (demand === null)
+      return group === '' && !engine.isCharged(refOfKey(key)) ? undefined : this.release(key, uid, group);
     const decision = await engine.observe({ workload: { ...demand.workload }, group, demand });
     if (decision.code === 'Conflict') throw new Error(decision.message);
     if (!decision.allowed)
@@ -72,9 +74,9 @@ export class WorkloadReconciler {
   /** The object as it is charged: by its label, or by what it came loose from; null for neither. */
   read(kind: ServedKind, object: KubeObject, options = this.#options.evaluation()): WorkloadObject | null {
     const read = readOwnedObject(kind, object, options);
-    if (read === null || read.group !== '' || read.isHeld) return read;
+    if (read === null || read.isLabelled || read.isHeld) return read;
     const account = this.#options.owned.looseAccount(read.uid);
-    return account === null ? null : inAccount(read, account);
+    return account === null ? (read.group === '' ? null : read) : inAccount(read, account);
   }
 
   /** Charges what an ended owner left, and then releases the owner. */
@@ -94,6 +96,18 @@ export class WorkloadReconciler {
     this.#between.delete(uid);
     const decision = await this.#options.engine.observe({ workload: { ...refOfKey(key), uid }, group, demand: null });
     if (decision.code === 'Conflict') throw new Error(decision.message);
+  }
+
+  /**
+   * Reads and charges an object again that names no group, if another group pays for its namespace than when it was
+   * seen. Whether that was so.
+   */
+  async #rereadForGroup({ isLabelled, group, kind, namespace, name }: WorkloadObject): Promise<boolean> {
+    const { api, evaluation } = this.#options;
+    if (isLabelled || (evaluation().defaultGroup?.(namespace) ?? '') === group) return false;
+    const object = await readObject(api, kind, namespace, name);
+    if (object !== null) await this.reconcileRead(kind, object);
+    return true;
   }
 
   /** Evaluates a workload again with the objects that it references. */

@@ -204,9 +204,11 @@ export class RecordLog {
     const cleaned = this.#cleaned();
     const tail = cleaned.#tail.records;
     const isSealed = ({ kind }: StoredRecord): boolean => kind !== 'group' && kind !== 'reservation';
-    const rest = writePiece([...tail.values()].filter((record) => !isSealed(record)));
+    const kept = [...tail.values()].filter((record) => !isSealed(record));
+    // Nothing else in the tail: its text is known already.
+    const keptChars = kept.length === tail.size ? cleaned.#tail.text.length : writePiece(kept).length;
     const moved = [...tail.values()].filter(
-      (record) => isSealed(record) || (rest.length > MAX_TAIL_CHARS && record.kind === 'reservation'),
+      (record) => isSealed(record) || (keptChars > MAX_TAIL_CHARS && record.kind === 'reservation'),
     );
     const begun = cleaned.#startsAt({ ...cleaned.#list, series: cleaned.#list.series || newSeries() });
     const parts = [...pieces(moved)].map(

@@ -132,6 +132,11 @@ export function arbitrate(
   memory: ArbitratorMemory = NO_MEMORY,
   policy: Partial<ArbitratorPolicy> = {},
 ): ArbitrationPlan {
+  const unknown = Object.keys(policy).find((name) => !Object.hasOwn(DEFAULT_ARBITRATOR_POLICY, name));
+  if (unknown !== undefined)
+    throw new TypeError(
+      `arbitrate: unknown option "${unknown}"; expected one of ${Object.keys(DEFAULT_ARBITRATOR_POLICY).join(', ')}`,
+    );
   const complete = { ...DEFAULT_ARBITRATOR_POLICY, ...policy };
   const { graceMs, cooldownMs, lendReserved } = complete;
   const { now, capacity, pods, disruptions } = situation;

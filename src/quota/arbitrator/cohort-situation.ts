@@ -10,6 +10,9 @@ import { NOTHING, of, total, type Quantities } from '../../manifests/quantities.
  */
 export type Reclaim = 'Never' | 'Guaranteed' | 'FairShare';
 
+/** Whether waiting workloads of a group take the room of the group's own workloads of lower priority. */
+export type Preemption = 'Never' | 'LowerPriority';
+
 /** A group of the quota engine, by keys that count (without cash). */
 export interface ArbitratedGroup {
   readonly name: string;
@@ -23,8 +26,12 @@ export interface ArbitratedGroup {
   readonly borrow?: Quantities | undefined;
   /** Its part of what is lent, relative to its siblings. Default 1. */
   readonly weight?: number | undefined;
+  /** Hours that it had beyond its guaranteed part, by key; with them, it gets the less the more it had. */
+  readonly borrowedHours?: Quantities | undefined;
   /** Default: Never. */
   readonly reclaim?: Reclaim | undefined;
+  /** Whether its waiting workloads take the room of its own workloads of lower priority. Default: Never. */
+  readonly preemption?: Preemption | undefined;
 }
 
 /** A workload that a group is charged for; `consumer` is the group. */
@@ -34,6 +41,8 @@ export type ChargedWorkload = Omit<RunningPod, 'node' | 'place' | 'isBeyondQuota
 export type RefusedWorkload = Pick<WaitingPod, 'id' | 'consumer' | 'uses'> & {
   /** The first refusal, milliseconds. */
   readonly since: number;
+  /** Default 0. */
+  readonly priority?: number | undefined;
 };
 
 export interface GroupSituation {
@@ -133,8 +142,9 @@ interface CohortContent extends Pick<Situation, 'now' | 'pods' | 'disruptions'> 
   readonly byParent: ByParent;
 }
 
-function situationOf(root: Member, content: CohortContent): Situation {
+function situationOf(declared: Member, content: CohortContent): Situation {
   const { now, waiting, disruptions, byParent } = content;
+  const root = weighed(declared, capacityOf(withBelow(declared), byParent));
   const members = withBelow(root);
   const capacity = capacityOf(members, byParent);
   const present = (amounts: Quantities): Quantities => new Map([...amounts].filter(([key]) => capacity.has(key)));
@@ -174,6 +184,35 @@ function situationOf(root: Member, content: CohortContent): Situation {
 /** A group and its elastic descendants. */
 function withBelow(member: Member): readonly Member[] {
   return [member, ...member.children.flatMap(withBelow)];
+}
+
+/** Largest ratio of hours that counts: beyond it, a group with little weight would get nothing for long. */
+const MOST_RATIO = 4;
+
+/**
+ * A cohort whose members are weighed by the hours that they borrowed. Where a member and the groups below it had r
+ * times the part of its siblings' hours that is due to its weight, its weight is halved r times, at most four times.
+ */
+function weighed(member: Member, capacity: Quantities): Member {
+  const { children } = member;
+  const had = children.map((child) => hoursOf(child, capacity));
+  const sum = had.reduce((all, each) => all + each, 0);
+  const weights = children.reduce((all, { weight = 1 }) => all + weight, 0);
+  return {
+    ...member,
+    children: children.map((child, index) => {
+      const { weight = 1 } = child;
+      const ratio = sum === 0 ? 0 : ((had[index] as number) / sum) * (weights / weight);
+      const below = weighed(child, capacity);
+      return sum === 0 ? below : { ...below, weight: weight * 2 ** -Math.min(MOST_RATIO, ratio) };
+    }),
+  };
+}
+
+/** Hours of a member and the groups below it, of the key of which they had the largest part of the cohort. */
+function hoursOf(member: Member, capacity: Quantities): number {
+  const sums = total(withBelow(member).map(({ borrowedHours }) => borrowedHours ?? NOTHING));
+  return Math.max(0, ...[...sums].map(([key, hours]) => hours / (capacity.get(key) ?? Infinity)));
 }
 
 /** What the members of a cohort may use together: children that lend nothing have theirs for themselves. */
@@ -305,11 +344,13 @@ interface Ordered extends RefusedWorkload {
   readonly isPatient: boolean;
   /** It is beyond the guaranteed part of its group. */
   readonly leavesShares: boolean;
+  readonly takesBelow?: number;
 }
 
 /**
  * The refused workloads in the order in which they get room: those within the guaranteed part of their group first,
- * then always the group with the least weighted share, and the oldest of its workloads.
+ * then always the group with the least weighted share, and the oldest of its workloads; in a group with preemption the
+ * most important of them.
  */
 function inFairOrder(
   root: Member,
@@ -350,7 +391,11 @@ function inFairOrder(
     return 0;
   };
   const queues = grouped(refused, ({ consumer }) => consumer);
-  for (const queue of queues.values()) queue.sort((a, b) => a.since - b.since || (a.id < b.id ? -1 : 1));
+  /** The priority below which the group's own workloads make room for a waiting one; null for none. */
+  const rankOf = ({ consumer, priority = 0 }: RefusedWorkload): number | null =>
+    paths.get(consumer)?.at(-1)?.preemption === 'LowerPriority' ? priority : null;
+  for (const queue of queues.values())
+    queue.sort((a, b) => (rankOf(b) ?? 0) - (rankOf(a) ?? 0) || a.since - b.since || (a.id < b.id ? -1 : 1));
   const ordered: Ordered[] = [];
   const later: Ordered[] = [];
   while (queues.size > 0) {
@@ -368,7 +413,9 @@ function inFairOrder(
     take(consumer, uses);
     const { reclaim = 'Never' } = member ?? {};
     const isPatient = reclaim === 'Never' || (reclaim === 'Guaranteed' && !isGuaranteed);
-    (isGuaranteed ? ordered : later).push({ ...next, isPatient, leavesShares: !isGuaranteed });
+    const rank = rankOf(next);
+    const takes = rank === null ? {} : { takesBelow: rank };
+    (isGuaranteed ? ordered : later).push({ ...next, ...takes, isPatient, leavesShares: !isGuaranteed });
   }
   return [...ordered, ...later];
 }

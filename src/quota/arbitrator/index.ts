@@ -31,6 +31,7 @@ export {
   type ArbitratedGroup,
   type ChargedWorkload,
   type GroupSituation,
+  type Preemption,
   type Reclaim,
   type RefusedWorkload,
 } from './cohort-situation.js';

@@ -1,5 +1,6 @@
 import { NodeRoom, type ArbitratedNode } from './node-room.js';
 import { of, type Quantities } from '../../manifests/quantities.js';
+import { ownVictims } from './own-victims.js';
 import { byEvictionOrder, type RunningPod } from './running-pod.js';
 import type { ConsumerUsage } from './consumer-usage.js';
 import type { Eviction } from './victim.js';
@@ -45,7 +46,8 @@ export interface StartPlan {
 /**
  * Plans starts of whole pods on nodes. A waiting pod that fits into free room, or into room that leaving pods free,
  * gets this room. Any other pod within its consumer's fair share gets the room of victims from overused consumers on
- * one node, if there is such a set of victims. Otherwise nothing is evicted for it.
+ * one node, if there is such a set of victims; else the room of less important pods of its own consumer, if it may take
+ * that. Otherwise nothing is evicted for it.
  */
 export function planStarts(need: StartNeed): StartPlan {
   const { nodes, pods, waiting, usages, capacity, disruptions } = need;
@@ -109,10 +111,11 @@ export function planStarts(need: StartNeed): StartPlan {
   for (const pod of unplaced) {
     const signature = signatureOf(pod);
     const holder = holders.get(pod.consumer);
-    if (holder === undefined || pod.isPatient === true || need.isBackedOff(pod.id)) continue;
-    if (!isWithinFairShare(holder, pod)) continue;
+    if (holder === undefined || need.isBackedOff(pod.id)) continue;
+    const isOwed = pod.isPatient !== true && isWithinFairShare(holder, pod);
+    if (!isOwed && pod.takesBelow === undefined) continue;
     if (failed.has(signature)) {
-      due.push(pod.id);
+      if (isOwed) due.push(pod.id);
       continue;
     }
     // Victims for another pod may have left enough room.
@@ -124,18 +127,24 @@ export function planStarts(need: StartNeed): StartPlan {
     }
     const first = preceding(pod);
     const own = pod.leavesShares === true ? keepingShares(rules) : rules;
-    const found = bestSet(rooms, pod, own, first);
+    const mayTakeOwn = pod.takesBelow !== undefined && need.mayReclaim(pod.consumer, pod.consumer);
+    const found =
+      (isOwed ? bestSet(rooms, pod, (room) => victimSet(room, pod, own), first) : null) ??
+      (mayTakeOwn ? bestSet(rooms, pod, (room) => ownVictims(room, pod, allowed), first) : null);
     if (found === null) {
       failed.add(signature);
+      if (!isOwed) continue;
       due.push(pod.id);
-      const later = bestSet(rooms, pod, { ...own, mayReclaim: () => true, includesDeferred: true }, first);
+      const anyTime = { ...own, mayReclaim: () => true, includesDeferred: true };
+      const later = bestSet(rooms, pod, (room) => victimSet(room, pod, anyTime), first);
       if (later !== null)
         for (const name of overusedOf(holders, shortOn(later.room, pod), pod.consumer)) wanted.add(name);
       continue;
     }
     const { room, victims } = found;
     const short = shortOn(room, pod);
-    for (const name of overusedOf(holders, short, pod.consumer)) wanted.add(name);
+    if (victims.some(({ consumer }) => consumer !== pod.consumer))
+      for (const name of overusedOf(holders, short, pod.consumer)) wanted.add(name);
     starts.push({
       pod: pod.id,
       consumer: pod.consumer,
@@ -187,12 +196,12 @@ function isWithinFairShare({ used, deserved }: ConsumerUse, { uses }: WaitingPod
 function bestSet(
   rooms: ReadonlyMap<string, NodeRoom>,
   pod: WaitingPod,
-  rules: VictimRules,
+  victimsOn: (room: NodeRoom) => readonly RunningPod[] | null,
   preceding: readonly WaitingPod[],
 ): { readonly room: NodeRoom; readonly victims: readonly RunningPod[] } | null {
   let best: { readonly room: NodeRoom; readonly victims: readonly RunningPod[] } | null = null;
   for (const room of rooms.values()) {
-    const victims = room.admits(pod) ? victimSet(room, pod, rules) : null;
+    const victims = room.admits(pod) ? victimsOn(room) : null;
     if (victims === null || (best !== null && !isBetter(victims, best.victims))) continue;
     const removed = new Set(victims);
     const isTaken = preceding.some(
@@ -246,9 +255,9 @@ function take(sum: Map<string, number> | undefined, uses: Quantities, times: 1 |
 /** Returns equal texts for equal pods; pods of one template share their set of nodes. */
 function signatures(): (pod: WaitingPod) => string {
   const numbers = new Map<ReadonlySet<string> | null, number>();
-  return ({ consumer, uses, priority, nodes, isBeyondQuota = false }) => {
+  return ({ consumer, uses, priority, nodes, isBeyondQuota = false, takesBelow = '' }) => {
     const number = numbers.get(nodes) ?? numbers.size;
     numbers.set(nodes, number);
-    return `${consumer} ${priority} ${isBeyondQuota ? 'beyond ' : ''}${number} ${[...uses].map(([resource, amount]) => `${resource}=${amount}`).join()}`;
+    return `${consumer} ${priority} ${takesBelow} ${isBeyondQuota ? 'beyond ' : ''}${number} ${[...uses].map(([resource, amount]) => `${resource}=${amount}`).join()}`;
   };
 }

@@ -185,7 +185,11 @@ function signatureOf({ consumer, uses, budgets = [], place = '', isBeyondQuota =
 }
 
 /** Removes victims that the others make unnecessary, the most important pod first. */
-function withoutUnneeded(room: NodeRoom, pod: WaitingPod, found: ReadonlySet<RunningPod>): readonly RunningPod[] {
+export function withoutUnneeded(
+  room: NodeRoom,
+  pod: WaitingPod,
+  found: ReadonlySet<RunningPod>,
+): readonly RunningPod[] {
   const set = new Set(found);
   for (const victim of [...found].sort((a, b) => -byEvictionOrder(a, b))) {
     set.delete(victim);

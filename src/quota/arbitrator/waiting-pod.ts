@@ -13,6 +13,8 @@ export interface WaitingPod {
   readonly isPatient?: boolean | undefined;
   /** Other consumers keep their fair shares: victims go only as far as their consumer stays at its share. */
   readonly leavesShares?: boolean | undefined;
+  /** Pods of its own consumer with a lower priority than this are evicted for it; none without. */
+  readonly takesBelow?: number | undefined;
   /** Creation of the pod, milliseconds; null if unknown. */
   readonly since: number | null;
   /** Nodes that the pod's selectors, affinity and tolerations allow; null for all. */

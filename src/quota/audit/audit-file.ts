@@ -1,6 +1,5 @@
 import { createReadStream } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
-import type { Writable } from 'node:stream';
 import type { QuotaEvent } from '../core/state/event.js';
 import { linesOf } from '../lines.js';
 import { AuditChain, isAuditLine, verifyChain, type BrokenChain, type ChainEnd } from './chain.js';
@@ -10,6 +9,12 @@ export interface AuditFile {
   readonly append: (event: QuotaEvent) => void;
   /** Flushes all lines to disk and returns the end of the chain. */
   readonly close: () => Promise<ChainEnd>;
+}
+
+/** A stream to write text to, such as a Writable of Node. */
+export interface TextStream {
+  /** Calls `done` when the text is written, or with the error. */
+  write(text: string, done: (error?: Error | null) => void): unknown;
 }
 
 /** Called once when a line cannot be written. No line follows it, because the chain would be broken. */
@@ -43,7 +48,7 @@ export async function openAuditFile(
 }
 
 /** Writes a new chain to a stream, such as standard output. The stream stays open. */
-export function auditStream(stream: Writable, failed: AuditFailed = () => undefined): AuditFile {
+export function auditStream(stream: TextStream, failed: AuditFailed = () => undefined): AuditFile {
   const write = (text: string): Promise<void> =>
     new Promise((resolve, reject) =>
       stream.write(text, (error) => (error === null || error === undefined ? resolve() : reject(error))),
@@ -112,7 +117,7 @@ export async function verifyAuditFile(path: string, head?: string): ReturnType<t
 
 /** Verifies the lines of a stream; with `amongOthers`, only the audit lines of a log. */
 export async function verifyAuditStream(
-  stream: AsyncIterable<Buffer | string>,
+  stream: AsyncIterable<Uint8Array | string>,
   head?: string,
   amongOthers = false,
 ): ReturnType<typeof verifyChain> {

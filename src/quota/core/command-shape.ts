@@ -220,6 +220,15 @@ export function checkDemand(given: Demand, of: 'admit' | 'explain'): void {
     throw new ShapeError(`${of}${problem.startsWith(':') ? '' : ': '}${problem.replace(/^\./, '')}`);
 }
 
+/** Throws a `ShapeError` for an option that does not exist: a misspelt one would silently have no effect. */
+export function checkOptions(of: string, given: unknown, known: readonly string[]): void {
+  if (given === undefined) return;
+  if (!isObject(given)) throw new ShapeError(`${of}: options${wrong('an object', given)}`);
+  for (const name of Object.keys(given))
+    if (!known.includes(name))
+      throw new ShapeError(`${of}: unknown option "${name.slice(0, 80)}"; expected one of ${known.join(', ')}`);
+}
+
 /** Why a command with the right shape has an invalid value; null if it is valid. */
 export function unknownValue(command: Command): Pick<Refusal, 'code' | 'reason'> | null {
   const { type } = command as { readonly type: unknown };

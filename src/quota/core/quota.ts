@@ -2,10 +2,11 @@ import { admit } from './workloads/admit.js';
 import { runTimers } from './run-timers.js';
 import type { Change } from './state/change.js';
 import { chargesOf, type Charge } from './reports/charges.js';
-import type { Command } from './command.js';
-import { checkDemand, checkShape } from './command-shape.js';
+import type { Command, PodStart, PodStop } from './command.js';
+import { checkDemand, checkOptions, checkShape } from './command-shape.js';
 import type { Decision } from './admission/decision.js';
 import type { Demand } from './admission/demand.js';
+import { EventListeners, type EventListener, type ListenerFailed } from './event-listeners.js';
 import type { QuotaEvent } from './state/event.js';
 import { arriveAt, execute } from './execute.js';
 import { explain, type Explanation } from './explain.js';
@@ -16,7 +17,7 @@ import type { LoanSpec } from './loans/loans.js';
 import type { TransferSpec } from './loans/transfer.js';
 import { DEFAULT_POLICY, type Policy } from './state/policy.js';
 import { openReservations, type OpenReservation } from './reservations/reserve.js';
-import { refresh, refreshSlices, type DriftReport } from './reports/refresh.js';
+import { driftEvents, refresh, refreshSlices, type DriftReport } from './reports/refresh.js';
 import { QuotaState, type Counters } from './state/state.js';
 import { Simulation } from './reports/simulation.js';
 import { statusOf, type GroupStatus } from './reports/status.js';
@@ -24,6 +25,15 @@ import type { Workload, WorkloadRef } from './state/workload.js';
 
 /** Returns the time in milliseconds. */
 export type Clock = () => number;
+
+/** Options of `Quota`. */
+export interface QuotaOptions {
+  /** By default the time of the last command. */
+  readonly clock?: Clock | undefined;
+  readonly policy?: Partial<Policy> | undefined;
+  /** Receives what a listener throws; by default an error on the console. */
+  readonly listenerFailed?: ListenerFailed | undefined;
+}
 
 /** A command and its time. */
 export interface Timed {
@@ -39,16 +49,18 @@ export interface Timed {
 export class Quota {
   readonly #state: QuotaState;
   readonly #clock: Clock;
-  readonly #listeners = new Set<(event: QuotaEvent) => void>();
+  readonly #listeners: EventListeners;
+  #events: QuotaEvent[] = [];
 
   constructor(
-    options: {
-      readonly clock?: Clock | undefined;
-      readonly policy?: Partial<Policy> | undefined;
-      readonly state?: QuotaState | undefined;
-    } = {},
+    options: QuotaOptions = {},
+    /** The state of a store; by default an empty one. */
+    state?: QuotaState,
   ) {
-    this.#state = options.state ?? new QuotaState({ ...DEFAULT_POLICY, ...options.policy });
+    checkOptions('Quota', options, ['clock', 'policy', 'listenerFailed']);
+    checkOptions('Quota: policy', options.policy, Object.keys(DEFAULT_POLICY));
+    this.#listeners = new EventListeners(options.listenerFailed);
+    this.#state = state ?? new QuotaState({ ...DEFAULT_POLICY, ...options.policy });
     this.#clock = options.clock ?? (() => this.#state.now);
   }
 
@@ -66,9 +78,17 @@ export class Quota {
     return this.#state.now;
   }
 
+  /** When the next thing happens by time alone, in milliseconds: see `tick`. Null if nothing is scheduled. */
+  get nextTimerAt(): number | null {
+    const { nextAt } = this.#state.timers;
+    return nextAt === Infinity ? null : nextAt;
+  }
+
   execute(command: Command, at: number = this.#clock()): Decision {
     checkShape(command);
-    return execute(this.#state, command, at);
+    const decision = execute(this.#state, command, at);
+    this.#deliver();
+    return decision;
   }
 
   createGroup(spec: GroupSpec): Decision {
@@ -80,12 +100,16 @@ export class Quota {
   }
 
   deleteGroup(name: string, options: { readonly force?: boolean } = {}): Decision {
-    return this.execute({ type: 'deleteGroup', name, force: options.force });
+    return this.execute({ type: 'deleteGroup', ...options, name });
   }
 
   admit(demand: Demand, options: { readonly dryRun?: boolean } = {}): Decision {
     checkDemand(demand, 'admit');
-    return arriveAt(this.#state, this.#clock(), undefined) ?? admit(this.#state, demand, options.dryRun === true);
+    checkOptions('admit', options, ['dryRun']);
+    const decision =
+      arriveAt(this.#state, this.#clock(), undefined) ?? admit(this.#state, demand, options.dryRun === true);
+    this.#deliver();
+    return decision;
   }
 
   reserve(demand: Demand, ttlMs: number, operation?: string): Decision {
@@ -126,6 +150,29 @@ export class Quota {
 
   transfer(spec: TransferSpec): Decision {
     return this.execute({ type: 'transfer', ...spec });
+  }
+
+  /** A pod was scheduled or resized: its hours count from then on. Late and repeated calls are counted once. */
+  podStarted(start: PodStart): Decision {
+    return this.execute({ type: 'podStarted', ...start });
+  }
+
+  /** A pod ended: its hours count until then. Late and repeated calls are counted once. */
+  podStopped(stop: PodStop): Decision {
+    return this.execute({ type: 'podStopped', ...stop });
+  }
+
+  /** The object of a pod that was stopped with `retain` was deleted. */
+  podForgotten(pod: string): Decision {
+    return this.execute({ type: 'podForgotten', pod });
+  }
+
+  /**
+   * Advances the time: reservations, grants and loans that are due end or begin, and thresholds of budgets that running
+   * pods have passed are announced. Every other command does the same first; call it at `nextTimerAt`, or every minute.
+   */
+  tick(): Decision {
+    return this.execute({ type: 'tick' });
   }
 
   /** The limits and usage of a group at a time; null if there is no such group. */
@@ -190,9 +237,11 @@ export class Quota {
     return new Simulation(fork, decisions, events);
   }
 
-  /** Recounts all charges; see refreshSlices. */
+  /** Recounts all charges and corrects counters that differ: a check, without effect on a state without errors. */
   refresh(): DriftReport {
-    return refresh(this.#state);
+    const report = refresh(this.#state);
+    this.#listeners.deliver(driftEvents(report, this.#state));
+    return report;
   }
 
   /** Recounts in parts of about this number of workloads. */
@@ -200,12 +249,15 @@ export class Quota {
     return refreshSlices(this.#state, slice);
   }
 
-  /** Calls `listener` with every event; the returned function ends the subscription. */
-  on(listener: (event: QuotaEvent) => void): () => void {
-    this.#listeners.add(listener);
-    this.#state.onEvent = (event) => this.#listeners.forEach((each) => each(event));
+  /**
+   * Calls `listener` with the events of each command once the command is applied; the returned function ends the
+   * subscription. What a listener throws changes no decision: see `EventListeners`.
+   */
+  on(listener: EventListener): () => void {
+    const remove = this.#listeners.add(listener);
+    this.#state.onEvent = (event) => this.#events.push(event);
     return () => {
-      this.#listeners.delete(listener);
+      remove();
       if (this.#listeners.size === 0) this.#state.onEvent = null;
     };
   }
@@ -213,6 +265,13 @@ export class Quota {
   /** Receives changed records, for a store; null for none. */
   onChange(sink: ((change: Change) => void) | null): void {
     this.#state.onChange = sink;
+  }
+
+  #deliver(): void {
+    if (this.#events.length === 0) return;
+    const events = this.#events;
+    this.#events = [];
+    this.#listeners.deliver(events);
   }
 
   /** The state at a time, as a temporary fork in which due timers have run. */

@@ -1,6 +1,7 @@
 import { grantBegins, grantEnds } from './loans/grants.js';
 import { loanBegins, loanEnds } from './loans/loans.js';
 import { forgetPod } from './pods/pods.js';
+import { lookAtThreshold } from './pods/threshold.js';
 import { expire } from './reservations/reserve.js';
 import type { QuotaState } from './state/state.js';
 import type { Timer } from './state/timers.js';
@@ -39,5 +40,7 @@ function runTimer(state: QuotaState, timer: Timer, until: number): void {
       return loanEnds(state, timer.subject);
     case 'podForgotten':
       return forgetPod(state, timer.subject);
+    case 'cashThreshold':
+      return lookAtThreshold(state, timer.group, timer.subject);
   }
 }

@@ -34,6 +34,8 @@ export interface Owner {
 
 export interface EvaluationOptions {
   readonly groupLabel?: string | undefined;
+  /** The group of objects of a namespace that name none; empty for none. Absent if no group names namespaces. */
+  readonly defaultGroup?: ((namespace: string) => string) | undefined;
   /** Families whose types are read from labels; default cpu, memory and GPUs. */
   readonly families?: readonly TypeFamily[] | undefined;
   /** Kinds that take precedence over the known kinds. */
@@ -104,7 +106,8 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
   const groupLabel = options.groupLabel ?? GROUP_LABEL;
   const labels =
     evaluator.labels?.(reader, manifest) ?? reader.texts(reader.at(manifest, 'metadata', 'labels'), 'metadata.labels');
-  const group = labels.get(groupLabel) ?? '';
+  const named = labels.get(groupLabel) ?? '';
+  const group = named === '' && evaluator.labels === undefined ? (options.defaultGroup?.(namespace) ?? '') : named;
   if (group === '' && options.requireLabel === true)
     return refuse('InvalidManifest', `the label ${groupLabel} is required`);
   const declared: Types = Object.fromEntries(

@@ -317,6 +317,38 @@ const SHARED_RULES: readonly Rule[] = [
     },
   },
   {
+    name: 'a stop that is repeated when its pod is due to be forgotten is accepted, by an engine that was idle too',
+    keeps: async (at) => {
+      let now = 0;
+      for (const namesGroup of [false, true]) {
+        const [one, two] = [await opened(at, () => now), await opened(at, () => now)];
+        const group = namesGroup ? 'named' : 'unnamed';
+        const pod = `pod of ${group}`;
+        await one.createGroup({ name: group, hard: { 'limits.cpu': 10, 'cash/limits.cpu': 10 } });
+        await one.podStarted({ pod, workload: { kind: 'Job', name: 'w' }, group, limits: { cpu: 1 } });
+        now += 3_600_000;
+        assert.equal((await one.podStopped({ pod, group })).code, 'OK');
+        await two.catchUp();
+        const again = { pod, end: now, ...(namesGroup ? { group } : {}) };
+        // After the time in which late events are expected: the pod is forgotten in the moment of the command.
+        for (const engine of [one, two, one, two]) {
+          now += 7_200_000;
+          const [stop, admission] = await Promise.all([
+            engine.podStopped(again),
+            engine.admit({ ...cores('beside', group, 1), podSets: [{ count: 1, limits: { cpu: 1 } }] }),
+          ]);
+          assert.deepEqual([stop.code, admission.code], ['OK', 'OK']);
+        }
+        for (const engine of [one, two]) {
+          await engine.catchUp();
+          assert.equal(engine.status(group)?.used.get('cash/limits.cpu'), 3_600_000_000n, 'the hour counts once');
+          await engine.close();
+        }
+        assert.equal(contentOf(one), contentOf(two));
+      }
+    },
+  },
+  {
     name: 'one engine scales, moves and releases what another engine admitted',
     keeps: async (at) => {
       const [one, two] = [await opened(at), await opened(at)];

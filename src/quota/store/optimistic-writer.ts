@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { runTimerLate } from '../core/run-timers.js';
 import type { Change } from '../core/state/change.js';
 import type { Command } from '../core/command.js';
@@ -16,6 +15,8 @@ import type { Writer } from './writer.js';
 
 /** Waits for some milliseconds. */
 export type Pause = (ms: number) => Promise<unknown>;
+
+const delay: Pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** A command that waits for its decision. */
 interface PendingCommand {
@@ -205,7 +206,7 @@ export class OptimisticWriter implements Writer {
           continue;
         }
         proven = new Set(attempted.fork.changedNames().map(groupKey));
-      }
+      } else this.#state.timers.applyFork(attempted.fork.timers);
       const isFinal = (task: PendingCommand, decision: Decision): boolean =>
         isFresh || task.isCurrent || !isRefusedOnKnownData(decision) || isProven(task.names, proven);
       this.#answer(attempted, open, isFinal);
@@ -263,12 +264,12 @@ export class OptimisticWriter implements Writer {
         task.kind === 'due' || (task.kind === 'asked' && isFinal(task, decisions.get(task) as Decision)),
     );
     const told = answered.flatMap((task) => events.get(task) ?? []);
-    if (told.length > 0) this.onEvents(told);
     for (const task of answered) {
       open.delete(task);
       if (task.kind === 'due') task.done();
       else task.resolve(decisions.get(task) as Decision);
     }
+    if (told.length > 0) this.onEvents(told);
   }
 
   /** Reads the groups that could change the decisions on open tasks; false if a read elsewhere takes over. */

@@ -87,8 +87,8 @@ export class OwningWriter implements Writer {
         this.#fail(error instanceof Error ? error : new Error(String(error)), waiters);
         return;
       }
-      if (events.length > 0) this.onEvents(events);
       for (const { resolve, decision } of waiters) resolve(decision);
+      if (events.length > 0) this.onEvents(events);
     }
     this.#flushing = null;
   }

@@ -8,7 +8,7 @@ import type { Revision } from './store.js';
 export interface Writer {
   execute(command: Command, at: number): Promise<Decision>;
   wantsEvents: boolean;
-  /** Receives events after their changes are durable. */
+  /** Receives events after their changes are durable and their commands are answered; must not throw. */
   onEvents: (events: readonly QuotaEvent[]) => void;
   /** Resolves when no command is running. */
   idle(): Promise<void>;

@@ -29,7 +29,7 @@ test('a container start leads to annotations and an event at the API server', as
   server.seed('pods', podObject({ name: 'a', uid: 'u1' }));
   const kube = connect(t, server);
   await kube.start();
-  kube.notices.started(HELD, OWNER, [2]);
+  kube.notices.started(HELD, OWNER, [{ index: 2, uuid: 'GPU-2' }]);
   await eventually(
     () => server.read('pods', 'default', 'a')?.metadata.annotations?.['tencent.com/gpu-assigned'] === 'true',
   );
@@ -65,7 +65,7 @@ test('container starts and answers need no API server, and pending reports are s
   const kube = connect(t, server);
   kube.labels.label(new Map([['a', 'b']]));
   await kube.start();
-  kube.notices.started(HELD, OWNER, [2]);
+  kube.notices.started(HELD, OWNER, [{ index: 2, uuid: 'GPU-2' }]);
   t.equal(kube.pods.pending(), null);
   await eventually(() => (kube.counts.watch.failures.get('unreachable') ?? 0) > 2);
   await server.start();
@@ -82,7 +82,7 @@ test('stopping does not wait for the API server, whatever requests are pending',
   await kube.start();
   await eventually(() => kube.pods.synced);
   server.freeze();
-  kube.notices.started(HELD, OWNER, [2]);
+  kube.notices.started(HELD, OWNER, [{ index: 2, uuid: 'GPU-2' }]);
   kube.labels.label(new Map([['a', 'b']]));
   await eventually(() => kube.counts.writes.waiting === 2);
   await kube.stop();

@@ -23,6 +23,8 @@ function allocation(owner: ContainerRef, cores: number, memoryBlocks: number, id
   };
 }
 
+const gpus = (...indexes: readonly number[]) => indexes.map((index) => ({ index, uuid: `GPU-${index}` }));
+
 const ref = (container = 'main', podUid = 'u1'): ContainerRef => ({
   podUid,
   namespace: 'default',
@@ -74,6 +76,7 @@ class Scene {
 
 const RIGHT = {
   'tencent.com/predicate-gpu-idx-0': '3',
+  'tencent.com/predicate-gpu-uuid-0': '3:GPU-3',
   'tencent.com/gpu-assigned': 'true',
   'tencent.com/predicate-time': '7',
 };
@@ -81,10 +84,11 @@ const RIGHT = {
 test('a container start writes the GPUs, the confirmation and the start time on the pod', (t) => {
   const scene = new Scene(t);
   scene.see({ containers: [{ name: 'log' }, { name: 'main', cores: 200, memory: 16 }] });
-  scene.notices.started(allocation(ref(), 200, 16), ref(), [1, 3]);
+  scene.notices.started(allocation(ref(), 200, 16), ref(), gpus(1, 3));
   t.same(scene.annotated, [
     {
       'tencent.com/predicate-gpu-idx-1': '1,3',
+      'tencent.com/predicate-gpu-uuid-1': '1:GPU-1,3:GPU-3',
       'tencent.com/gpu-assigned': 'true',
       'tencent.com/predicate-time': '1700000000123000000',
     },
@@ -103,16 +107,38 @@ test('the time of the decision of the extender stays, and its wrong prediction i
       'tencent.com/gpu-assigned': 'false',
     },
   });
-  scene.notices.started(allocation(ref(), 30, 16), ref(), [3]);
-  t.same(scene.annotated, [{ 'tencent.com/predicate-gpu-idx-0': '3', 'tencent.com/gpu-assigned': 'true' }]);
+  scene.notices.started(allocation(ref(), 30, 16), ref(), gpus(3));
+  t.same(scene.annotated, [
+    {
+      'tencent.com/predicate-gpu-idx-0': '3',
+      'tencent.com/predicate-gpu-uuid-0': '3:GPU-3',
+      'tencent.com/gpu-assigned': 'true',
+    },
+  ]);
   t.same(scene.told, ['main Normal GPUAssigned: GPU 3 of node node1: 30 of 100 cores, 4096 MiB']);
+  t.end();
+});
+
+test('annotations are written again when the driver numbers the GPUs anew, without an event', (t) => {
+  const scene = new Scene(t);
+  scene.see({
+    containers: [{ name: 'main', cores: 200, memory: 16 }],
+    annotations: { 'tencent.com/predicate-time': '7' },
+  });
+  scene.notices.started(allocation(ref(), 200, 16), ref(), gpus(1, 3));
+  scene.see({ annotations: scene.annotated[0] ?? {}, containers: [{ name: 'main', cores: 200, memory: 16 }] });
+  scene.notices.renumbered([...gpus(1), { index: 2, uuid: 'GPU-3' }]);
+  t.match(scene.annotated.slice(1), [
+    { 'tencent.com/predicate-gpu-idx-0': '1,2', 'tencent.com/predicate-gpu-uuid-0': '1:GPU-1,2:GPU-3' },
+  ]);
+  t.equal(scene.told.length, 1);
   t.end();
 });
 
 test('annotations that the pod already has are neither written nor reported again', (t) => {
   const scene = new Scene(t);
   scene.see({ annotations: RIGHT });
-  scene.notices.started(allocation(ref(), 30, 16), ref(), [3]);
+  scene.notices.started(allocation(ref(), 30, 16), ref(), gpus(3));
   t.same(scene.annotated, []);
   t.same(scene.told, []);
   t.end();
@@ -147,7 +173,7 @@ test('a resize is in an annotation and an event, once, and is written again wher
 
 test('a pod that is not known yet is annotated when it appears', (t) => {
   const scene = new Scene(t);
-  scene.notices.started(allocation(ref(), 30, 16), ref(), [3]);
+  scene.notices.started(allocation(ref(), 30, 16), ref(), gpus(3));
   t.same(scene.annotated, []);
   scene.see();
   t.match(scene.annotated, [{ 'tencent.com/predicate-gpu-idx-0': '3' }]);
@@ -164,10 +190,10 @@ test('each container and each init container of a pod gets its own index', (t) =
       { name: 'two', ...gpu },
     ],
   });
-  scene.notices.started(allocation(ref('fetch'), 30, 16, 'a0'), ref('fetch'), [0]);
+  scene.notices.started(allocation(ref('fetch'), 30, 16, 'a0'), ref('fetch'), gpus(0));
   t.same(scene.annotated, [{ 'tencent.com/init-gpu-idx-0': '0' }], 'the main containers are not confirmed by it');
-  scene.notices.started(allocation(ref('one'), 30, 16, 'a1'), ref('one'), [1]);
-  scene.notices.started(allocation(ref('two'), 30, 16, 'a2'), ref('two'), [2]);
+  scene.notices.started(allocation(ref('one'), 30, 16, 'a1'), ref('one'), gpus(1));
+  scene.notices.started(allocation(ref('two'), 30, 16, 'a2'), ref('two'), gpus(2));
   t.match(scene.annotated.at(-1), { 'tencent.com/predicate-gpu-idx-0': '1', 'tencent.com/predicate-gpu-idx-1': '2' });
   t.equal(scene.started.length, 3);
   t.end();
@@ -176,7 +202,7 @@ test('each container and each init container of a pod gets its own index', (t) =
 test('intermediate states on the way to the right annotations start no second write, and overwritten ones are restored', (t) => {
   const scene = new Scene(t);
   scene.see();
-  scene.notices.started(allocation(ref(), 30, 16), ref(), [3]);
+  scene.notices.started(allocation(ref(), 30, 16), ref(), gpus(3));
   scene.see({ status: { phase: 'Running' } });
   t.equal(scene.annotated.length, 1);
   scene.see({ annotations: RIGHT });
@@ -187,7 +213,7 @@ test('intermediate states on the way to the right annotations start no second wr
 
 test('the agent stops restoring annotations that another writer keeps overwriting', (t) => {
   const scene = new Scene(t);
-  scene.notices.started(allocation(ref(), 30, 16), ref(), [3]);
+  scene.notices.started(allocation(ref(), 30, 16), ref(), gpus(3));
   for (let i = 0; i < 20; i += 1) {
     scene.see({ annotations: RIGHT });
     scene.see({ annotations: { ...RIGHT, 'tencent.com/gpu-assigned': 'false' } });
@@ -199,11 +225,11 @@ test('the agent stops restoring annotations that another writer keeps overwritin
 test('the annotations of a freed allocation or a deleted pod are not written any more', (t) => {
   const scene = new Scene(t);
   const held = allocation(ref(), 30, 16);
-  scene.notices.started(held, ref(), [3]);
+  scene.notices.started(held, ref(), gpus(3));
   scene.notices.freed(held);
   scene.see();
   t.same(scene.annotated, []);
-  scene.notices.started(held, ref(), [3]);
+  scene.notices.started(held, ref(), gpus(3));
   scene.lose();
   scene.see();
   t.equal(scene.annotated.length, 1);
@@ -214,8 +240,8 @@ test('freeing one allocation of a pod keeps the annotations of its other contain
   const scene = new Scene(t);
   const gpu = { cores: 30, memory: 16 };
   const [one, two] = [allocation(ref('one'), 30, 16, 'a1'), allocation(ref('two'), 30, 16, 'a2')];
-  scene.notices.started(one, ref('one'), [1]);
-  scene.notices.started(two, ref('two'), [2]);
+  scene.notices.started(one, ref('one'), gpus(1));
+  scene.notices.started(two, ref('two'), gpus(2));
   scene.notices.freed(one);
   scene.see({
     containers: [
@@ -231,7 +257,7 @@ test('freeing one allocation of a pod keeps the annotations of its other contain
 test('a container that the kubelet cannot name is written on no pod', (t) => {
   const scene = new Scene(t);
   const nobody = { podUid: '', namespace: '', pod: '', container: '' };
-  scene.notices.started(allocation(nobody, 30, 16), nobody, [3]);
+  scene.notices.started(allocation(nobody, 30, 16), nobody, gpus(3));
   t.same(scene.started, []);
   t.end();
 });

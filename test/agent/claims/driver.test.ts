@@ -58,12 +58,7 @@ test('the driver tells the kubelet its name, socket and versions, best first', a
   const info = await node.register();
   t.equal(info.name, 'gpu.tencent.com');
   t.equal(info.endpoint, node.sockets.driver);
-  t.same(info.supported_versions, [
-    'v1.DRAPlugin',
-    'v1beta1.DRAPlugin',
-    'v1.DRAResourceHealth',
-    'v1alpha1.DRAResourceHealth',
-  ]);
+  t.same(info.supported_versions, ['v1.DRAPlugin', 'v1.DRAResourceHealth', 'v1alpha1.DRAResourceHealth']);
   t.ok(node.agent.dra?.plugin.registered);
 });
 

@@ -6,7 +6,7 @@ import { credentials } from '@grpc/grpc-js';
 import pino from 'pino';
 import { test, type Test } from 'tap';
 import { KubeletPlugin, kubeletPluginSockets } from '../../../src/agent/claims/kubelet-plugin.js';
-import { draServices } from '../../../src/agent/claims/dra-service.js';
+import { draService } from '../../../src/agent/claims/dra-service.js';
 import { parseSimNode } from '../../../src/agent/gpus/sim/node.js';
 import { SimDriver } from '../../../src/agent/gpus/sim/sim-driver.js';
 import { systemClock } from '../../../src/host/clock.js';
@@ -39,7 +39,7 @@ async function registeringPlugin(t: Test) {
   const handler = { prepare: async () => new Map(), unprepare: async () => undefined };
   const plugin = new KubeletPlugin({
     ...paths,
-    services: draServices(handler, silentLog()),
+    services: [draService(handler, silentLog())],
     clock,
     log: pino({}, { write: (line: string) => void lines.push(line) }),
   });

@@ -5,7 +5,6 @@ import { test } from 'tap';
 import {
   draHealthV1alpha1Proto,
   draHealthV1Proto,
-  draV1beta1Proto,
   draV1Proto,
   pluginRegistrationProto,
 } from '../../../src/rpc/proto.js';
@@ -37,13 +36,11 @@ const OURS: Readonly<Record<string, object>> = {
   'v1 NodePrepareResourcesResponse refused': { claims: { 'u-1': { error: 'no room' } } },
   'v1 NodeUnprepareResourcesRequest one claim': { claims: [CLAIM] },
   'v1 NodeUnprepareResourcesResponse done': { claims: { 'u-1': {} } },
-  'v1beta1 NodePrepareResourcesRequest one claim': { claims: [CLAIM] },
-  'v1beta1 NodePrepareResourcesResponse no share': { claims: { 'u-1': { devices: [DEVICE] } } },
   'registration PluginInfo driver': {
     type: 'DRAPlugin',
     name: 'gpu.tencent.com',
     endpoint: '/p/dra.sock',
-    supported_versions: ['v1.DRAPlugin', 'v1beta1.DRAPlugin'],
+    supported_versions: ['v1.DRAPlugin'],
   },
   'registration RegistrationStatus refused': { error: 'no' },
   'registration RegistrationStatus registered': { plugin_registered: true },
@@ -64,7 +61,6 @@ type Codec = Pick<MessageTypeDefinition<object, object>, 'serialize' | 'deserial
 const codecs = (protocol: string, message: string): Codec[] => {
   const packages: Readonly<Record<string, readonly object[]>> = {
     v1: [draV1Proto().k8s.io.kubelet.pkg.apis.dra.v1],
-    v1beta1: [draV1beta1Proto().k8s.io.kubelet.pkg.apis.dra.v1beta1],
     registration: [pluginRegistrationProto().pluginregistration],
     // Both versions of the service have the same messages.
     health: [draHealthV1alpha1Proto().v1alpha1, draHealthV1Proto().v1],

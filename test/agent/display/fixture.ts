@@ -176,6 +176,13 @@ export function viewOf(snapshot: () => NodeSnapshot, changes: Partial<NodeView> 
 
 type Teardown = { teardown(action: () => Promise<void>): void };
 
+interface Answer {
+  readonly status: number;
+  readonly type: string | null;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
 /** An HTTP server of that view on its own port, with everything that it needs. */
 export async function served(
   t: Teardown,
@@ -205,7 +212,7 @@ export async function served(
   await server.start();
   t.teardown(() => server.stop());
   const base = `http://127.0.0.1:${server.port}`;
-  const get = async (path: string, init?: RequestInit) => {
+  const get = async (path: string, init?: RequestInit): Promise<Answer> => {
     const answer = await fetch(`${base}${path}`, init);
     return {
       status: answer.status,

@@ -1,7 +1,8 @@
 import { test } from 'tap';
-import type { Browser, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { allocation, GIB, gpu, node, served, slice, viewOf } from './fixture.js';
-import { DESKTOP, keep, noBrowser, openBrowser, openPage, PHONE } from '../../page/browser.js';
+import { DESKTOP, keep, noBrowser, PHONE } from '../../page/browser.js';
+import { SharedPages } from '../../page/shared-pages.js';
 import { Scene } from './scene.js';
 import { runPod, startedNode } from '../node.js';
 import { simplePod } from '../pods.js';
@@ -10,23 +11,14 @@ import { eventually } from '../../harness/eventually.js';
 
 const skip = noBrowser;
 
-/** One browser for all tests of this file. */
-let shared: Promise<Browser> | null = null;
-function browser(): Promise<Browser> {
-  return (shared ??= openBrowser());
-}
+const pages = new SharedPages();
 
 test('the page shows the node', { skip }, async (t) => {
-  t.teardown(async () => (await shared)?.close());
+  t.teardown(() => pages.close());
 
   t.test('a new container appears, and disappears when it ends', async (t) => {
     const agent = await startedNode(t, { gpus: cards(2), knowsPods: true, seams: { graceMs: 0 } });
-    const { page, complaints } = await openPage(
-      await browser(),
-      `http://127.0.0.1:${agent.agent.httpPort()}`,
-      '/',
-      DESKTOP,
-    );
+    const { page, complaints } = await pages.open(`http://127.0.0.1:${agent.agent.httpPort()}`, '/', DESKTOP);
     await page.locator('.gpu').nth(1).waitFor();
     t.equal(await page.locator('a.slice').count(), 0);
     const wanted = simplePod(30, 8);
@@ -50,7 +42,6 @@ test('the page shows the node', { skip }, async (t) => {
       complaints.filter((line) => !line.includes('404')),
       [],
     );
-    await page.context().close();
   });
 
   t.test('a GPU that becomes unhealthy is shown as unhealthy at once, with the reason', async (t) => {
@@ -59,7 +50,7 @@ test('the page shows the node', { skip }, async (t) => {
       t,
       viewOf(() => scene.snapshot()),
     );
-    const { page, complaints } = await openPage(await browser(), base, '/', DESKTOP);
+    const { page, complaints } = await pages.open(base, '/', DESKTOP);
     await page.locator('.gpu.healthy').nth(3).waitFor();
     scene.gpus[2] = {
       ...scene.gpus[2]!,
@@ -70,7 +61,6 @@ test('the page shows the node', { skip }, async (t) => {
     t.match(await page.locator('.problems').textContent(), /GPU 2: fallen off the bus/);
     t.equal(await page.locator('.tile.lost.unusable').count(), 1, 'the picture shows the unhealthy GPU, too');
     t.same(complaints, []);
-    await page.context().close();
   });
 
   for (const [name, options] of [
@@ -83,7 +73,7 @@ test('the page shows the node', { skip }, async (t) => {
         t,
         viewOf(() => scene.snapshot()),
       );
-      const { page, complaints } = await openPage(await browser(), base, '/', options);
+      const { page, complaints } = await pages.open(base, '/', options);
       await page.locator('a.slice').nth(199).waitFor();
       t.same(await overlaps(page, '.tile'), [], 'GPUs of the picture');
       t.same(await overlaps(page, '.gpu'), [], 'panels of GPUs');
@@ -95,7 +85,6 @@ test('the page shows the node', { skip }, async (t) => {
       );
       if (options === DESKTOP) await keep(page, 'sixteen-gpus');
       t.same(complaints, []);
-      await page.context().close();
     });
   }
 
@@ -105,7 +94,7 @@ test('the page shows the node', { skip }, async (t) => {
       t,
       viewOf(() => scene.snapshot()),
     );
-    const { page } = await openPage(await browser(), base, '/', DESKTOP);
+    const { page } = await pages.open(base, '/', DESKTOP);
     await page.locator('a.slice').first().waitFor();
     await page.keyboard.press('Tab');
     t.equal(await focused(page), 'Skip to the GPUs');
@@ -136,7 +125,6 @@ test('the page shows the node', { skip }, async (t) => {
     await page.locator('dialog#keys[open]').waitFor();
     await page.keyboard.press('Escape');
     t.equal(await page.locator('dialog#keys[open]').count(), 0);
-    await page.context().close();
   });
 
   t.test('pod names are shown as text and never interpreted', async (t) => {
@@ -156,14 +144,13 @@ test('the page shows the node', { skip }, async (t) => {
       viewOf(() => state),
     );
     journal.note({ level: 'warning', kind: evil, message: evil });
-    const { page, complaints } = await openPage(await browser(), base, '/', DESKTOP);
+    const { page, complaints } = await pages.open(base, '/', DESKTOP);
     await page.locator('a.slice').click();
     await page.locator('.container h2').waitFor();
     t.equal(await page.locator('.container h2').textContent(), evil);
     t.equal(await page.title(), 'n – GPUs');
     t.equal(await page.locator('img[src="x"], main script').count(), 0);
     t.same(complaints, []);
-    await page.context().close();
   });
 
   t.test(
@@ -175,7 +162,7 @@ test('the page shows the node', { skip }, async (t) => {
         viewOf(() => state),
       );
       const { port } = first.server;
-      const { page } = await openPage(await browser(), first.base, '/', DESKTOP);
+      const { page } = await pages.open(first.base, '/', DESKTOP);
       await page.locator('#connection[data-kind="live"]').waitFor();
       await first.server.stop();
       await page.locator('#connection[data-kind="lost"]').waitFor();
@@ -193,7 +180,6 @@ test('the page shows the node', { skip }, async (t) => {
       await page.locator('#connection[data-kind="live"]').waitFor();
       t.equal(await page.locator('#as-of').isVisible(), false);
       t.equal(await style(page, 'main', 'filter'), 'none');
-      await page.context().close();
     },
   );
 
@@ -211,7 +197,7 @@ test('the page shows the node', { skip }, async (t) => {
         t,
         viewOf(() => node({ gpus: [one, other], allocations })),
       );
-      const { page } = await openPage(await browser(), base, '/', DESKTOP);
+      const { page } = await pages.open(base, '/', DESKTOP);
       await page.locator('#gpu-0 a.slice').nth(23).waitFor();
       const marks = () => each<string>(page, '#gpu-0 a.slice', "it.className.replace('slice ', '')");
       const first = await marks();
@@ -224,7 +210,6 @@ test('the page shows the node', { skip }, async (t) => {
       allocations = [wide, ...many.slice(1), allocation('late', [slice(one)], { allocatedAtMs: 9_000 })];
       await page.locator('#gpu-0 a.slice').nth(24).waitFor();
       t.same((await marks()).slice(0, 24), first, 'a new pod changes no colour');
-      await page.context().close();
     },
   );
 
@@ -233,7 +218,7 @@ test('the page shows the node', { skip }, async (t) => {
       t,
       viewOf(() => node({ gpus: [gpu(0)] })),
     );
-    const { page } = await openPage(await browser(), base, '/', DESKTOP);
+    const { page } = await pages.open(base, '/', DESKTOP);
     await page.locator('.gpu').waitFor();
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
@@ -248,7 +233,6 @@ test('the page shows the node', { skip }, async (t) => {
         t.ok(Math.min(...distances) > 0.1, `${colorScheme}, ${reader}: ${Math.min(...distances).toFixed(3)}`);
       }
     }
-    await page.context().close();
   });
 
   t.test('a long pod name loses its middle, never its end', async (t) => {
@@ -266,7 +250,7 @@ test('the page shows the node', { skip }, async (t) => {
       t,
       viewOf(() => node({ gpus: [one], allocations })),
     );
-    const { page } = await openPage(await browser(), base, '/', DESKTOP);
+    const { page } = await pages.open(base, '/', DESKTOP);
     const names = page.locator('.slice .pod');
     await names.nth(1).waitFor();
     t.same(await names.allTextContents(), pods, 'the text is the whole name');
@@ -281,7 +265,6 @@ test('the page shows the node', { skip }, async (t) => {
       const room = 'it.getBoundingClientRect().right - it.lastElementChild.getBoundingClientRect().right';
       for (const pixels of await each<number>(page, '.slice .pod', room)) t.ok(pixels > -0.5, 'the end is inside');
     }
-    await page.context().close();
   });
 
   t.test('the dialog of keys is a table of two aligned columns', async (t) => {
@@ -289,7 +272,7 @@ test('the page shows the node', { skip }, async (t) => {
       t,
       viewOf(() => node({ gpus: [gpu(0)] })),
     );
-    const { page } = await openPage(await browser(), base, '/', DESKTOP);
+    const { page } = await pages.open(base, '/', DESKTOP);
     await page.locator('.gpu').waitFor();
     await page.keyboard.press('?');
     for (const column of ['dt', 'dd']) {
@@ -298,7 +281,6 @@ test('the page shows the node', { skip }, async (t) => {
       t.equal(new Set(lefts).size, 1, column);
     }
     await keep(page, 'keys');
-    await page.context().close();
   });
 
   t.test('an address of a container that is not there says so', async (t) => {
@@ -308,19 +290,13 @@ test('the page shows the node', { skip }, async (t) => {
     );
     journal.note({ level: 'info', kind: 'Freed', message: 'team/old/main: its GPUs are released', allocation: 'abc1' });
     for (const id of ['abc1', 'Not an id %']) {
-      const { page, complaints } = await openPage(
-        await browser(),
-        base,
-        `/#/container/${encodeURIComponent(id)}`,
-        DESKTOP,
-      );
+      const { page, complaints } = await pages.open(base, `/#/container/${encodeURIComponent(id)}`, DESKTOP);
       await page.locator('h2', { hasText: 'This container is gone' }).waitFor();
       t.match(await page.locator('.container').textContent(), new RegExp(`No allocation ${id} is on node1`));
       t.equal((await page.locator('.events .kind').allTextContents()).join(), id === 'abc1' ? 'Freed' : '');
       await page.locator('.back a').click();
       await page.locator('.gpu').waitFor();
       t.same(complaints, [], 'it asks the agent for nothing that is not there');
-      await page.context().close();
     }
   });
 
@@ -336,7 +312,7 @@ test('the page shows the node', { skip }, async (t) => {
       t,
       viewOf(() => node({ gpus: [first, second], allocations })),
     );
-    const { page, complaints } = await openPage(await browser(), base, '/', DESKTOP);
+    const { page, complaints } = await pages.open(base, '/', DESKTOP);
     const shared = page.locator('a.slice', { hasText: 'watcher' });
     await shared.waitFor();
     t.equal(await shared.locator('.where').textContent(), 'team · main · and 1 other · claim');
@@ -351,7 +327,6 @@ test('the page shows the node', { skip }, async (t) => {
     await facts.waitFor();
     t.match(await facts.textContent(), /Claimteam\/model.*Shared bytrainer\/main, watcher\/main/);
     t.same(complaints, []);
-    await page.context().close();
   });
 
   t.test('the filter applies to events and figures', async (t) => {
@@ -369,7 +344,7 @@ test('the page shows the node', { skip }, async (t) => {
         owner,
       });
     journal.note({ level: 'info', kind: 'Driver', message: 'the GPU driver answers again' });
-    const { page } = await openPage(await browser(), base, '/', DESKTOP);
+    const { page } = await pages.open(base, '/', DESKTOP);
     await page.locator('.events li').nth(2).waitFor();
     const figures = () => page.locator('.figures dd').allTextContents();
     const all = await figures();
@@ -391,7 +366,6 @@ test('the page shows the node', { skip }, async (t) => {
     await page.locator('#filter').fill('');
     t.equal(await page.locator('.events li').count(), 3);
     t.equal((await figures())[6], '11');
-    await page.context().close();
   });
 
   t.test('event times have date and zone; many equal events are one line that opens and stays open', async (t) => {
@@ -412,7 +386,7 @@ test('the page shows the node', { skip }, async (t) => {
     for (let at = 0; at < 40; at++) started(at);
     for (const pod of ['a', 'b', 'c']) refused(pod);
     journal.note({ level: 'warning', kind: 'Health', message: 'GPU 1 is lost' });
-    const { page } = await openPage(await browser(), base, '/', {
+    const { page } = await pages.open(base, '/', {
       ...DESKTOP,
       timezoneId: 'Asia/Kolkata',
       locale: 'en-GB',
@@ -439,7 +413,6 @@ test('the page shows the node', { skip }, async (t) => {
     scene.allocations = scene.allocations.slice(1);
     await eventually(async () => (await page.locator('a.slice').count()) === scene.allocations.length);
     t.equal(await page.locator('.events [open]').count(), 1, 'an opened line stays open when the page changes');
-    await page.context().close();
   });
 
   t.test('no GPU is alone in its row, at any width', async (t) => {
@@ -453,7 +426,7 @@ test('the page shows the node', { skip }, async (t) => {
         t,
         viewOf(() => scene.snapshot()),
       );
-      const { page } = await openPage(await browser(), base, '/', DESKTOP);
+      const { page } = await pages.open(base, '/', DESKTOP);
       await page
         .locator('.gpu')
         .nth(gpus - 1)
@@ -473,7 +446,6 @@ test('the page shows the node', { skip }, async (t) => {
           `${gpus} at ${width}: no sideways scroll`,
         );
       }
-      await page.context().close();
     }
   });
 
@@ -483,7 +455,7 @@ test('the page shows the node', { skip }, async (t) => {
       t,
       viewOf(() => scene.snapshot()),
     );
-    const { page } = await openPage(await browser(), base, '/', DESKTOP);
+    const { page } = await pages.open(base, '/', DESKTOP);
     await page.locator('.gpus.compact .gpu').nth(15).waitFor();
     const height = (): Promise<number> => page.evaluate("document.querySelector('.gpus').offsetHeight");
     const compact = await height();
@@ -496,15 +468,13 @@ test('the page shows the node', { skip }, async (t) => {
     await page.locator('.gpus.full').waitFor();
     await page.locator('#compact').click();
     await page.locator('.gpus.compact').waitFor();
-    await page.context().close();
     const eight = new Scene({ gpus: 8 });
     const { base: small } = await served(
       t,
       viewOf(() => eight.snapshot()),
     );
-    const { page: other } = await openPage(await browser(), small, '/', DESKTOP);
+    const { page: other } = await pages.open(small, '/', DESKTOP);
     await other.locator('.gpus.full').waitFor();
-    await other.context().close();
   });
 
   t.test('quota groups of the pods are shown with what they use here; without labels there is no table', async (t) => {
@@ -523,7 +493,7 @@ test('the page shows the node', { skip }, async (t) => {
       t,
       viewOf(() => node({ gpus: [one], allocations: shown })),
     );
-    const { page } = await openPage(await browser(), base, '/', DESKTOP);
+    const { page } = await pages.open(base, '/', DESKTOP);
     await page.locator('.quota tbody tr').nth(1).waitFor();
     t.same(await each(page, '.quota tbody tr', '[...it.children].map((cell) => cell.textContent)'), [
       ['vision', '2', '17 of 50', '2 of 8 GiB'],
@@ -534,7 +504,6 @@ test('the page shows the node', { skip }, async (t) => {
     shown = allocations.slice(2);
     await page.goBack();
     await eventually(async () => (await page.locator('.quota').count()) === 0);
-    await page.context().close();
   });
 
   t.test('a container with a whole GPU or a MIG instance has figures without gaps', async (t) => {
@@ -559,13 +528,12 @@ test('the page shows the node', { skip }, async (t) => {
       t,
       viewOf(() => node({ gpus: [one], allocations: [all] })),
     );
-    const { page } = await openPage(await browser(), base, '/', DESKTOP);
+    const { page } = await pages.open(base, '/', DESKTOP);
     t.match(await page.locator('.gpu .facts').textContent(), /MIG 1g\.10gb of GPU-1/);
     await page.locator('a.slice').click();
     await page.locator('.device').waitFor();
     t.match(await page.locator('.device').textContent(), /2 of 16 GiB/);
     t.notMatch(await page.locator('.container').textContent(), /NaN|undefined/);
-    await page.context().close();
   });
 
   t.test('the pictures of a busy node are drawn without a complaint', async (t) => {
@@ -596,17 +564,14 @@ test('the page shows the node', { skip }, async (t) => {
       ['container', container, 'phone', 'light'],
     ] as const;
     for (const [name, path, device, colorScheme] of pictures) {
-      const { page, complaints } = await openPage(await browser(), base, path, {
-        ...(device === 'phone' ? PHONE : DESKTOP),
-        colorScheme,
-      });
+      const { page, complaints } = await pages.open(base, path, device === 'phone' ? PHONE : DESKTOP);
+      await page.emulateMedia({ colorScheme });
       await page
         .locator(name === 'node' ? '.history .line[d^="M"]' : '.charts .line[d^="M"]')
         .first()
         .waitFor({ state: 'attached' });
       await keep(page, `${name}-${device}-${colorScheme}`, true);
       t.same(complaints, []);
-      await page.context().close();
     }
   });
 });

@@ -27,7 +27,6 @@ export function node(name: string, blocks: readonly number[], differing: Partial
     labels: {},
     gpus: blocks.map((of, index) => nodeGpu(index, of)),
     topology: uniformTopology(blocks.length, 'PHB') satisfies Topology,
-    memoryKnown: true,
     cpuMilli: 96_000,
     hostMemoryBytes: 384 * 2 ** 30,
     ...differing,

@@ -48,6 +48,41 @@ test('a pod without annotations is charged where the node agent would place it, 
   t.end();
 });
 
+test('charges follow the UUIDs of the GPUs when the driver numbers them anew', (t) => {
+  const four = ['A', 'B', 'C', 'D'];
+  const shaped = (uuids: readonly string[]) => ({
+    ...node(
+      'n0',
+      uuids.map(() => 16),
+    ),
+    gpus: uuids.map((uuid, index) => {
+      const made = nodeGpu(index, 16);
+      return { ...made, gpu: { ...made.gpu, uuid } };
+    }),
+  });
+  const of = new Cluster(policyOf('binpack'));
+  of.setNode(shaped(four));
+  const named = (container: number, index: number) => ({ container, indexes: [index], uuids: [four[index] as string] });
+  of.setPod({ uid: 'b', nodeName: 'n0', demand: pod([[60, 4]]), gpus: [named(0, 1)] });
+  of.setPod({ uid: 'd', nodeName: 'n0', demand: pod([[60, 4]]), gpus: [named(0, 3)] });
+  t.ok(of.decide('c', 'n0', pod([[50, 4]], { selection: { ...pod([]).selection, uuids: ['C'] } })).ok);
+  t.same(freeCores(of, 'n0'), [100, 40, 50, 40]);
+  of.setNode(shaped(['B', 'C', 'D']));
+  t.same(freeCores(of, 'n0'), [40, 50, 40], 'GPU 0 was taken out');
+  of.setPod({ uid: 'd', nodeName: 'n0', demand: pod([[60, 4]]), gpus: [{ container: 0, indexes: [2], uuids: ['D'] }] });
+  t.same(freeCores(of, 'n0'), [40, 50, 40], 'the agent wrote the annotation again');
+  of.setNode(shaped(['D', 'B', 'C']));
+  t.same(freeCores(of, 'n0'), [40, 40, 50], 'the same number of GPUs in another order');
+  of.setPod({
+    uid: 'e',
+    nodeName: 'n0',
+    demand: pod([[10, 4]]),
+    gpus: [{ container: 0, indexes: [1], uuids: ['gone'] }],
+  });
+  t.equal(of.placedPods.get('e')?.source, 'concluded', 'an index beside an unknown UUID is another GPU by now');
+  t.end();
+});
+
 test('the cluster ignores annotations that cannot be right', (t) => {
   const of = cluster([16, 16]);
   const rows: [string, Demand, { container: number; indexes: number[] }[]][] = [

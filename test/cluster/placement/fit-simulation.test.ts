@@ -19,6 +19,7 @@ import {
   type PlacementStage,
 } from '../../../src/gpu/pods/placement-stage.js';
 import { BLOCK, node, nodeGpu, pod } from './builders.js';
+import { cases } from '../../cases.js';
 
 const gpusOf = fc.array(fc.constantFrom(16, 16, 16, 24), { minLength: 1, maxLength: 5 });
 const container = fc.oneof(
@@ -68,7 +69,7 @@ test('the fit simulation and the placement agree on what fits', (t) => {
           );
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: cases(600, 5_000) },
     ),
   );
   t.end();
@@ -90,7 +91,7 @@ test('on equal GPUs the fit simulation leaves the same capacity as the placement
           left([...there.free.cores], [...there.free.memory]).join()
         );
       }),
-      { numRuns: 2000 },
+      { numRuns: cases(600, 5_000) },
     ),
   );
   t.end();
@@ -122,7 +123,7 @@ test('no GPU is charged beyond its capacity', (t) => {
           });
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: cases(600, 5_000) },
     ),
   );
   t.end();
@@ -150,16 +151,6 @@ test('a container takes over the GPU of its init container and may grow on it', 
     { ok: false, reason: /^container 0: /, isProven: true },
     'the only GPU has no room to grow',
   );
-  t.end();
-});
-
-test('where the memory of a GPU is an estimate, a whole-GPU request takes the GPU regardless of its memory', (t) => {
-  const known = new ClusterNode(0, node('n', [4, 4]));
-  const estimated = new ClusterNode(0, node('n', [4, 4], { memoryKnown: false }));
-  t.notOk(tried(known, pod([[200, 10]])).fits);
-  t.ok(tried(estimated, pod([[200, 10]])).fits);
-  t.ok(placePod(estimated.shape, slotsOf(estimated.shape, estimated.free), pod([[200, 10]])).ok);
-  t.notOk(tried(estimated, pod([[50, 5]])).fits, 'a request for a part of a GPU is checked against the estimate');
   t.end();
 });
 
@@ -212,7 +203,7 @@ test('several containers fit if any assignment exists, and are unresolvable only
           (judged === 'too-large') === !anyAssignment(busyNode(blocks, []), demand)
         );
       }),
-      { numRuns: 2000 },
+      { numRuns: cases(600, 5_000) },
     ),
   );
   t.end();
@@ -253,7 +244,7 @@ function anySet({ shape }: ClusterNode, slots: readonly GpuSlot[], demand: Deman
       const kinds = new Set(chosen.map(({ gpu }) => kindOf(demand.selection, gpu)));
       return (
         must.every((position) => set.includes(position)) &&
-        (wanted.cores < 100 || !shape.memoryKnown || bytes >= wanted.memoryBytes) &&
+        (wanted.cores < 100 || bytes >= wanted.memoryBytes) &&
         (wanted.cores < 100 || kinds.size === 1) &&
         tryFrom(advance(shape, stage, step, set), at + 1)
       );
@@ -286,7 +277,6 @@ test('the fit result of one node serves the equal nodes of a cluster, for any de
   });
   const nodeOf = fc.record({
     gpus: fc.array(gpu, { minLength: 1, maxLength: 4 }),
-    isMemoryKnown: fc.constantFrom(true, true, false),
     used,
   });
   t.doesNotThrow(() =>
@@ -298,7 +288,7 @@ test('the fit result of one node serves the equal nodes of a cluster, for any de
         fc.oneof(fc.constant(ANY_GPUS), selections),
         (nodes, wanted, init, selection) => {
           const demand = pod(wanted, { init: pod(init).containers, selection });
-          return nodes.every(({ gpus, isMemoryKnown, used: taken }, slot) => {
+          return nodes.every(({ gpus, used: taken }, slot) => {
             const shape = node(`n${slot}`, []);
             const entries = gpus.map(({ blocks, model, usable, numaNode }, index) => {
               const entry = nodeGpu(index, blocks, { usable });
@@ -308,7 +298,6 @@ test('the fit result of one node serves the equal nodes of a cluster, for any de
               ...shape,
               gpus: entries,
               topology: uniformTopology(gpus.length, 'PHB'),
-              memoryKnown: isMemoryKnown,
             });
             const idle = slotsOf(there.shape, there.free);
             const charges = taken
@@ -327,7 +316,7 @@ test('the fit result of one node serves the equal nodes of a cluster, for any de
           });
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: cases(600, 5_000) },
     ),
   );
   t.end();

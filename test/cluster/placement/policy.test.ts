@@ -51,6 +51,15 @@ test('binpack prefers the fullest node, spread the emptiest', (t) => {
   t.end();
 });
 
+test('binpack compares nodes before the pod is placed', (t) => {
+  const of = cluster('binpack', node('mixed', [16, 4]), node('equal', [8, 8]));
+  use(of, 'mixed', 30, 1);
+  t.equal(choice(of, pod([[100, 0]])), 'mixed', 'fewer cores are free');
+  const even = cluster('binpack', node('large', [16, 4]), node('small', [8, 8]));
+  t.equal(choice(even, pod([[100, 0]])), 'small', 'of equal cores, less memory is free');
+  t.end();
+});
+
 test('spread takes the size of a node into account', (t) => {
   const of = cluster('spread', node('small', [16]), node('large', four));
   t.equal(choice(of, pod([[20, 2]])), 'large');

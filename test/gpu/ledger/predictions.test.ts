@@ -129,6 +129,20 @@ test('whole GPUs near one NUMA node are kept together, or refused with the annot
   t.end();
 });
 
+test('a GPU whose NUMA node is unknown is near no other GPU', (t) => {
+  const made = mixedNode(['T4', 'T4']);
+  const gpus = made.node.gpus.map((entry) => ({ ...entry, gpu: { ...entry.gpu, numaNode: null } }));
+  const state = { ...made, node: { ...made.node, gpus } };
+  const request = (cores: number) => {
+    const pending = [{ ...waiting('a'), cores, memoryBlocks: 0, selection: { ...ANY_GPUS, sameNuma: true } }];
+    const available = gpus.flatMap(({ gpu }) => state.node.ids.all(gpu, 'core'));
+    return prefer(state, { kind: 'core', available, mustInclude: [], size: cores, pending });
+  };
+  t.match(request(200), { ok: false, reason: /tencent\.com\/same-numa/ });
+  t.match(request(100), { ok: true });
+  t.end();
+});
+
 test('a pod with a wrong annotation is refused with its text', (t) => {
   const state = mixedNode(['T4']);
   const pending = [{ ...waiting('a'), brokenRule: 'annotation tencent.com/gpu-policy is "pack"' }];

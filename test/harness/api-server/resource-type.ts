@@ -196,6 +196,7 @@ export const BUILT_IN: readonly ResourceType[] = [
     statusSubresource: true,
   },
   { group: 'node.k8s.io', version: 'v1', plural: 'runtimeclasses', kind: 'RuntimeClass', namespaced: false },
+  { group: 'scheduling.k8s.io', version: 'v1', plural: 'priorityclasses', kind: 'PriorityClass', namespaced: false },
   {
     group: 'admissionregistration.k8s.io',
     version: 'v1',

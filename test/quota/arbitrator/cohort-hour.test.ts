@@ -2,9 +2,10 @@ import { test } from 'tap';
 import { cohortSituations, sharesByArea, type ArbitratedGroup } from '../../../src/quota/index.js';
 import { generator } from '../../generator.js';
 import { SimulatedQuota } from './simulated-quota.js';
+import { cases } from '../../cases.js';
 
 const CPU = 'limits.cpu';
-const SITUATIONS = Number(process.env['GPU_MANAGER_COHORTS'] ?? 20);
+const SITUATIONS = cases(5, 270);
 const STEP_MS = 15_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

@@ -174,3 +174,80 @@ test('in random cohorts a workload fits into the situation exactly if the engine
   t.ok(yes > 300 && no > 300, `${yes} fit, ${no} do not`);
   t.end();
 });
+
+test('in a group with preemption an important workload takes the room of less important ones, if it then fits', (t) => {
+  const own = group('own', 6, { parent: '', isElastic: false, reclaim: 'Never', preemption: 'LowerPriority' });
+  const needs = (id: string, amount: number, priority: number): RefusedWorkload => ({
+    ...waits(id, 'own', amount),
+    priority,
+  });
+  const running = [runs('w1', 'own', 2, { priority: 5 }), runs('w2', 'own', 2), runs('w3', 'own', 2)];
+  t.same(victims([own], running, [needs('r1', 2, 5)]), ['w3'], 'the youngest of the least important');
+  t.same(victims([own], running, [needs('r1', 4, 5)]), ['w3', 'w2']);
+  t.same(victims([own], running, [needs('r1', 5, 5)]), [], 'without one of its own priority it would not fit');
+  t.same(
+    victims([own], running, [needs('r1', 5, 6)]),
+    ['w2', 'w3', 'w1'].sort((a, b) => (a > b ? -1 : 1)),
+  );
+  t.same(victims([own], running, [needs('r1', 2, 0)]), [], 'equal priority');
+  t.same(victims([{ ...own, preemption: 'Never' }], running, [needs('r1', 2, 9)]), [], 'it did not ask for it');
+  t.same(
+    victims([own], running.with(2, runs('w3', 'own', 2, { startedAt: null })), [needs('r1', 2, 5)]),
+    ['w2'],
+    'the priority of a workload without pods is not known',
+  );
+  const kept = runs('w3', 'own', 2, { budgets: ['pdb'] });
+  t.same(victims([own], running.with(2, kept), [needs('r1', 2, 5)], new Map([['pdb', 0]])), ['w2'], 'a budget');
+  const [first] = plan([own], running, [needs('r1', 2, 1), needs('r2', 2, 7)])?.starts ?? [];
+  t.match(first, { pod: 'r2', victims: [{ pod: 'w3', consumer: 'own', beneficiaries: ['own'] }] });
+  t.end();
+});
+
+test('a group with preemption stops first what borrows from it, and then its own less important workloads', (t) => {
+  const groups = [ROOT, group('a', 6, { preemption: 'LowerPriority', reclaim: 'Guaranteed' }), group('b', 4)];
+  const running = [runs('w1', 'a', 2), runs('w2', 'b', 4), runs('w3', 'b', 4)];
+  const refused = (amount: number): readonly RefusedWorkload[] => [{ ...waits('r1', 'a', amount), priority: 3 }];
+  t.same(victims(groups, running, refused(3)), ['w3']);
+  t.same(victims(groups, running.slice(0, 2), refused(6)), ['w1'], 'beyond its guaranteed part only its own room');
+  t.end();
+});
+
+test('of borrowers, those that had more hours get less, and none of them nothing', (t) => {
+  const hours = (borrowed: number): Pick<ArbitratedGroup, 'borrowedHours'> => ({ borrowedHours: cpu(borrowed) });
+  const shares = (...had: readonly number[]): readonly (number | undefined)[] => {
+    const members = had.map((borrowed, index) => group(`b${index}`, 0, { ...hours(borrowed) }));
+    const refused = members.map(({ name }) => waits('r1', name, 10));
+    const found = plan(
+      [{ ...ROOT, hard: cpu(1000) }, group('owner', 1000), ...members],
+      [],
+      refused.map((each, index) => ({ ...each, id: `r${index}`, uses: cpu(1000) })),
+    );
+    return members.map(({ name }) => found?.allocations.find((each) => each.name === name)?.deserved.get(CPU));
+  };
+  t.same(shares(0, 0), [500, 500], 'nobody had any');
+  t.same(shares(7, 7), [500, 500], 'both had the same');
+  t.same(shares(3, 1), [261, 738], '2.25 and 0.75 times the third that is due to each of three');
+  t.same(shares(1, 0), [111, 888], 'all hours: halved three times');
+  const [most = 0, ...others] = shares(9, 0, 0, 0, 0, 0, 0, 0);
+  t.equal(Math.floor(1000 / (7 * 16 + 1)), most, 'at most four times');
+  t.ok(others.every((each) => each === others[0]));
+  t.end();
+});
+
+test('a borrower that had many hours gives back first, and the one that had fewer is served first', (t) => {
+  const groups = (hours: number): readonly ArbitratedGroup[] => [
+    ROOT,
+    group('owner', 10),
+    group('a', 0, { borrowedHours: cpu(hours) }),
+    group('b', 0, { borrowedHours: cpu(1) }),
+  ];
+  const running = [runs('w1', 'a', 5), runs('w2', 'b', 5)];
+  t.same(victims(groups(100), running, [waits('r1', 'owner', 5)]), ['w1']);
+  t.same(victims(groups(0), running, [waits('r1', 'owner', 5)]), ['w2']);
+  const free = [runs('w1', 'owner', 8)];
+  const both = [waits('r1', 'a', 2), waits('r2', 'b', 2)];
+  t.same(plan(groups(100), free, both)?.fitting, ['r1'], 'both shares are zero: the oldest');
+  const some = [...free.slice(0, 0), runs('w3', 'a', 1), runs('w4', 'b', 1), runs('w5', 'owner', 6)];
+  t.same(plan(groups(100), some, both)?.fitting, ['r2'], 'the smaller weighted share');
+  t.end();
+});

@@ -10,6 +10,7 @@ import {
   type RunningPod,
 } from '../../../src/quota/arbitrator/index.js';
 import { bisected } from './bisected.js';
+import { cases } from '../../cases.js';
 
 const RESOURCES = ['cpu', 'memory', 'gpu'];
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'];
@@ -62,7 +63,7 @@ test('no share exceeds the capacity, hard, or the larger of request and reservat
         );
       });
     }),
-    { numRuns: 2000 },
+    { numRuns: cases(400, 5_000) },
   );
   t.end();
 });
@@ -82,7 +83,7 @@ test('every consumer gets its reservation if the capacity suffices, else a propo
         return claims.every((claim) => at(of.get(claim.name), resource) >= Math.floor(floor(claim) * part));
       });
     }),
-    { numRuns: 2000 },
+    { numRuns: cases(400, 5_000) },
   );
   t.end();
 });
@@ -106,7 +107,7 @@ test('a request is met while all its resources are available', (t) => {
         return isMet || wants.some((resource) => free(resource) <= claims.length);
       });
     }),
-    { numRuns: 2000 },
+    { numRuns: cases(400, 5_000) },
   );
   t.end();
 });
@@ -122,7 +123,7 @@ test('progressive filling equals a search for each level', (t) => {
         RESOURCES.every((resource, r) => Math.abs(at(of.get(name), resource) - (searched[who]?.[r] ?? 0)) <= 1.01),
       );
     }),
-    { numRuns: 2000 },
+    { numRuns: cases(400, 5_000) },
   );
   t.end();
 });
@@ -139,7 +140,7 @@ test('the order of the consumers changes nothing', (t) => {
         ),
       );
     }),
-    { numRuns: 1000 },
+    { numRuns: cases(200, 3_000) },
   );
   t.end();
 });
@@ -209,9 +210,9 @@ test('a plan evicts only permitted pods, respects budgets and reservations, and 
         );
       });
     }),
-    { numRuns: 2000 },
+    { numRuns: cases(400, 5_000) },
   );
-  t.ok(evictions > 1000, `${evictions} evictions`);
+  t.ok(evictions > cases(50, 1_000), `${evictions} evictions`);
   t.end();
 });
 
@@ -248,7 +249,7 @@ test('every victim of a plan is needed', (t) => {
         );
       });
     }),
-    { numRuns: 2000 },
+    { numRuns: cases(400, 5_000) },
   );
   t.end();
 });
@@ -267,7 +268,7 @@ test('evictions end after some periods', (t) => {
       }
       return false;
     }),
-    { numRuns: 1000 },
+    { numRuns: cases(200, 3_000) },
   );
   t.end();
 });

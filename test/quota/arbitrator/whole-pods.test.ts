@@ -10,6 +10,7 @@ import {
 } from '../../../src/quota/arbitrator/index.js';
 import { generator } from '../../generator.js';
 import { missedVictims, SimulatedCluster, type Template } from './simulated-cluster.js';
+import { cases } from '../../cases.js';
 
 const NOW = { graceMs: 0, cooldownMs: 0 };
 const gpus = (count: number): ReadonlyMap<string, number> => new Map([['gpu', count]]);
@@ -282,7 +283,7 @@ function randomCluster(seed: number): { readonly cluster: SimulatedCluster; read
   return { cluster, templates };
 }
 
-const SITUATIONS = Number(process.env['GPU_MANAGER_COHORTS'] ?? 90);
+const SITUATIONS = cases(25, 270);
 const STEP_MS = 5_000;
 const MINUTE_MS = 60_000;
 

@@ -1,5 +1,13 @@
 import { test } from 'tap';
-import { createEngine, JournalStore, MemoryStore, Quota, ShapeError, type Command } from '../../../src/quota/index.js';
+import {
+  arbitrate,
+  createEngine,
+  JournalStore,
+  MemoryStore,
+  Quota,
+  ShapeError,
+  type Command,
+} from '../../../src/quota/index.js';
 import { scratchDirectory } from '../../scratch.js';
 
 const workload = { kind: 'Job', name: 'w' };
@@ -99,4 +107,29 @@ test('the engine without a store throws the same', (t) => {
   t.throws(() => quota.explain(null as never), { message: 'explain: expected an object, found null' });
   t.throws(() => quota.simulate([{ command: { type: 'tick', actor: 1 } as never }]), /tick: actor/);
   t.end();
+});
+
+test('an option that does not exist is refused by name, and a closed engine refuses commands', async (t) => {
+  // As JavaScript would: TypeScript refuses these.
+  const odd = { stroe: 1 } as object;
+  await t.rejects(createEngine(odd), { name: 'ShapeError', message: /createEngine: unknown option "stroe"; expected/ });
+  await t.rejects(createEngine({ policy: odd }), { message: /createEngine: policy: unknown option "stroe"/ });
+  t.throws(() => new Quota(odd), { name: 'ShapeError' });
+  await t.rejects(JournalStore.open('unused', odd), { message: /JournalStore: unknown option/ });
+  t.throws(
+    () =>
+      arbitrate(
+        { now: 0, capacity: new Map(), consumers: [], pods: [], pending: new Map(), disruptions: new Map() },
+        undefined,
+        odd,
+      ),
+    {
+      message: /arbitrate: unknown option "stroe"/,
+    },
+  );
+  const engine = await createEngine();
+  await engine.createGroup({ name: 'g', hard: { pods: 1 } });
+  await t.rejects(engine.deleteGroup('g', { froce: true } as object), { message: 'deleteGroup: froce: unknown field' });
+  await engine.close();
+  await t.rejects(engine.tick(), { message: /the engine is closed/ });
 });

@@ -12,6 +12,7 @@ import { toRecord } from '../../../src/quota/core/records/record-format.js';
 import { ShapeDictionary } from '../../../src/quota/core/records/shape-dictionary.js';
 import { QuotaState } from '../../../src/quota/core/state/state.js';
 import { WORKLOADS, busyHistory, command, dump, history, type Timed } from './histories.js';
+import { cases } from '../../cases.js';
 
 const fresh = (): QuotaState => new QuotaState(DEFAULT_POLICY);
 
@@ -36,7 +37,7 @@ test('after any history, the incremental counters equal a recount', (t) => {
       const before = counted();
       return refresh(state).drift.length === 0 && counted() === before;
     }),
-    { numRuns: 300 },
+    { numRuns: cases(100, 2_000) },
   );
   t.end();
 });
@@ -54,7 +55,7 @@ test('a state that is stored and restored is the same', (t) => {
       for (const record of records) restorer.add(record);
       return dump(restorer.finish(state)) === dump(state);
     }),
-    { numRuns: 200 },
+    { numRuns: cases(70, 1_500) },
   );
   t.end();
 });
@@ -70,7 +71,7 @@ test('applying the records of changes in order gives the same state', (t) => {
       run(state, steps);
       return dump(restorer.finish(state)) === dump(state);
     }),
-    { numRuns: 200 },
+    { numRuns: cases(70, 1_500) },
   );
   t.end();
 });
@@ -86,7 +87,7 @@ test('a replica that only applies records has the same state', (t) => {
       Object.assign(follower, { revision: state.revision, now: state.now, lives: state.lives });
       return dump(follower) === dump(state) && refresh(follower).drift.length === 0;
     }),
-    { numRuns: 300 },
+    { numRuns: cases(100, 2_000) },
   );
   t.end();
 });
@@ -104,7 +105,7 @@ test('children never have more than their parent, except after a forced change',
       }
       return true;
     }),
-    { numRuns: 200 },
+    { numRuns: cases(70, 1_500) },
   );
   t.end();
 });
@@ -123,7 +124,7 @@ test('no command raises usage above its limit', (t) => {
       }
       return true;
     }),
-    { numRuns: 300 },
+    { numRuns: cases(100, 2_000) },
   );
   t.end();
 });
@@ -157,7 +158,7 @@ test('the workloads of a tree together fit its root', (t) => {
       );
       return total <= 40_000;
     }),
-    { numRuns: 300 },
+    { numRuns: cases(100, 2_000) },
   );
   t.end();
 });
@@ -176,7 +177,7 @@ test('releasing every workload leaves no charge', (t) => {
           group.reserved.size === 0,
       );
     }),
-    { numRuns: 200 },
+    { numRuns: cases(70, 1_500) },
   );
   t.end();
 });
@@ -219,7 +220,7 @@ test('a simulation predicts the real decisions and changes nothing', (t) => {
       );
       return untouched && same && foreseen === dump(state) && dump(adopted) === dump(state);
     }),
-    { numRuns: 300 },
+    { numRuns: cases(100, 2_000) },
   );
   t.end();
 });
@@ -239,7 +240,7 @@ test('admitting and releasing changes nothing but the count of changes', (t) => 
       if (decision.allowed) execute(state, { type: 'release', workload }, state.now);
       return dump(state).split('\n').slice(1).join('\n') === before;
     }),
-    { numRuns: 200 },
+    { numRuns: cases(70, 1_500) },
   );
   t.end();
 });
@@ -259,7 +260,7 @@ test('more quota never turns an admission into a refusal', (t) => {
       execute(plenty, { type: 'updateGroup', name: 'root', hard }, plenty.now);
       return !execute(less, last, less.now).allowed || execute(plenty, last, plenty.now).allowed;
     }),
-    { numRuns: 300 },
+    { numRuns: cases(100, 2_000) },
   );
   t.end();
 });
@@ -290,7 +291,7 @@ test('decisions about different groups in carved mode do not depend on their ord
         .reverse();
       return answers.join() === backwards.join() && dump(there) === dump(back);
     }),
-    { numRuns: 300 },
+    { numRuns: cases(100, 2_000) },
   );
   t.ok(compared > 20, `${compared} comparisons`);
   t.end();
@@ -336,7 +337,7 @@ test('cash is the integral of the amounts of pods, in any order and with any del
       const budget = state.group('g')?.budgets[0];
       return budget !== undefined && consumedAt(budget, at) === BigInt(expected);
     }),
-    { numRuns: 300 },
+    { numRuns: cases(100, 2_000) },
   );
   t.end();
 });
@@ -389,7 +390,7 @@ test('a budget is consumed exactly by its group and by what the group gave to ch
           }),
       );
     }),
-    { numRuns: 200 },
+    { numRuns: cases(70, 1_500) },
   );
   t.end();
 });

@@ -6,6 +6,7 @@ import { contentOf, storeContract as rules, type StorePlace } from '../../../src
 import { check } from '../check.js';
 import { busyHistory } from '../core/histories.js';
 import { HOUR, SCENARIOS } from '../vectors.js';
+import { cases } from '../../cases.js';
 
 export { contentOf } from '../../../src/quota/store/contract.js';
 export type { StorePlace as Place } from '../../../src/quota/store/contract.js';
@@ -55,7 +56,7 @@ export function storeContract(name: string, place: () => Promise<StorePlace>, sh
         await at.destroy();
         return before === after && drift.length === 0;
       }),
-      { numRuns: 25 },
+      { numRuns: cases(8, 100) },
     );
     t.end();
   });

@@ -38,7 +38,8 @@ export class CrashFiles implements JournalFiles {
     const file = { name };
     this.#open.set(name, file);
     return {
-      append: async (bytes) => {
+      append: async (given) => {
+        const bytes = Buffer.from(given);
         this.#files.get(file.name)?.push(bytes);
         this.operations.push({ what: 'append', name: file.name, bytes });
       },

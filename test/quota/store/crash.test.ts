@@ -179,7 +179,7 @@ test('a full disk stops the engine, and a restart restores every acknowledged co
         return {
           ...file,
           append: async (bytes) => {
-            if (isFull.now && bytes.includes('Job//w')) throw new Error('ENOSPC: no space left on device');
+            if (isFull.now && Buffer.from(bytes).includes('Job//w')) throw new Error('ENOSPC: no space left on device');
             return file.append(bytes);
           },
         };

@@ -2,12 +2,12 @@ import { sumCores, sumMemory } from '../node.js';
 import { inGpus, type Policy } from './policy.js';
 
 /**
- * Fills one node after the other: prefers the node with the fewest free cores, then the least free memory. This is the
- * order of the original project's scheduler extender.
+ * Fills one node after the other: prefers the node with the fewest free cores, then the least free memory, both before
+ * the pod is placed. This is the order of the original project's scheduler extender.
  */
 export const binpack: Policy = {
   name: 'binpack',
   usesMix: false,
-  inWords: ({ primary }) => `leaves ${inGpus(primary)} GPUs free on the node`,
-  judge: () => ({ cost: (_node, after) => ({ primary: sumCores(after), tieBreak: sumMemory(after) }) }),
+  inWords: ({ primary }) => `${inGpus(primary)} GPUs of the node are free`,
+  judge: () => ({ cost: ({ free }) => ({ primary: sumCores(free), tieBreak: sumMemory(free) }) }),
 };

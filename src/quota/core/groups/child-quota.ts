@@ -5,7 +5,7 @@ import { uncertainOf, type Group } from '../state/group.js';
 import type { ReadSpec } from '../state/group-spec.js';
 import { CASH, type Key } from '../../../manifests/key.js';
 import { restructure } from '../admission/cohort.js';
-import { announceThreshold } from '../pods/pods.js';
+import { announceThreshold } from '../pods/threshold.js';
 import { budgetOf } from '../admission/recompute.js';
 import type { QuotaState } from '../state/state.js';
 

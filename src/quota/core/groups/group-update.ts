@@ -16,7 +16,8 @@ import { CASH, type Key } from '../../../manifests/key.js';
 import { retryOverdueLoans } from '../loans/loans.js';
 import type { Quantity } from '../../../manifests/quantity.js';
 import { restructure } from '../admission/cohort.js';
-import { announceThreshold, countRunning } from '../pods/pods.js';
+import { countRunning } from '../pods/pods.js';
+import { announceThreshold } from '../pods/threshold.js';
 import { childCashOf, childrenOf, selfUsedOf } from '../admission/recompute.js';
 import type { QuotaState } from '../state/state.js';
 

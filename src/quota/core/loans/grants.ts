@@ -4,7 +4,7 @@ import { LazyDecision, type Decision, type Violation } from '../admission/decisi
 import type { Group } from '../state/group.js';
 import { MIN_PERIOD_MS, declarationOf, declaredId, readHours, type DeclaredGrant } from '../state/declared-grant.js';
 import { CASH, cashTarget, type Key } from '../../../manifests/key.js';
-import { announceThreshold } from '../pods/pods.js';
+import { announceThreshold } from '../pods/threshold.js';
 import type { Quantity } from '../../../manifests/quantity.js';
 import { budgetOf } from '../admission/recompute.js';
 import type { QuotaState } from '../state/state.js';

@@ -9,7 +9,7 @@ import { hardOf } from '../state/group-hard.js';
 import type { Hard } from '../state/group-spec.js';
 import type { Group } from '../state/group.js';
 import { cashTarget, type Key } from '../../../manifests/key.js';
-import { announceThreshold } from '../pods/pods.js';
+import { announceThreshold } from '../pods/threshold.js';
 import { readQuantity, type Quantity } from '../../../manifests/quantity.js';
 import { budgetOf } from '../admission/recompute.js';
 import type { QuotaState } from '../state/state.js';

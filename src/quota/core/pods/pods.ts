@@ -1,13 +1,14 @@
 import { plus, type Amount } from '../../../manifests/amount.js';
 import { refusal } from '../admission/admission.js';
-import { levelAt, usedAt, type Budget } from '../state/budget.js';
+import type { Budget } from '../state/budget.js';
 import { LazyDecision, type Decision } from '../admission/decision.js';
 import { readPodSet, type Resources } from '../admission/demand.js';
 import { listsOf, type Group } from '../state/group.js';
-import { CASH, type Key } from '../../../manifests/key.js';
+import type { Key } from '../../../manifests/key.js';
 import { groupOfPod, type Pod, type PodSpan } from '../state/pod.js';
 import { POD } from '../state/request-shape.js';
 import type { QuotaState } from '../state/state.js';
+import { announceThreshold } from './threshold.js';
 import type { Types } from '../amounts/type-family.js';
 import { refKey, refProblem, type WorkloadRef } from '../state/workload.js';
 
@@ -124,6 +125,9 @@ export function forgetPod(state: QuotaState, id: string): void {
   const pod = state.pods.get(id);
   if (pod === undefined || pod.end === Infinity || pod.isRetained === true) return;
   state.revision++;
+  // A stop that is repeated beside this makes a record without a group in place of the group's.
+  const home = state.group(groupOfPod(pod));
+  if (home !== undefined) state.own(home);
   state.putPod(id, null);
 }
 
@@ -161,20 +165,6 @@ export function stopAll(state: QuotaState, group: Group): void {
   const running: string[] = [];
   group.pods.forEach((_, id) => running.push(id));
   for (const id of running) stopPod(state, { id, end: state.now });
-}
-
-/** Emits an event when usage reaches 80, 90 or 100 percent of a budget, once each. */
-export function announceThreshold(state: QuotaState, group: Group, budget: Budget): void {
-  if (!budget.listed || budget.hard <= 0n) return;
-  const percent = levelAt(budget, state.now);
-  if (percent > budget.announced) {
-    const used = usedAt(budget, state.now);
-    state.emit({ type: 'cashThreshold', group: group.name, percent, amounts: new Map([[CASH + budget.key, used]]) });
-  }
-  if (percent === budget.announced) return;
-  state.revision++;
-  budget.announced = percent;
-  state.groupChanged(group);
 }
 
 /** Amount of `key` that one pod of a span uses. */

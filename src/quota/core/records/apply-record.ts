@@ -23,6 +23,7 @@ import { childCashOf } from '../admission/recompute.js';
 import { settle } from '../admission/release.js';
 import { reservationKey } from '../state/reservation.js';
 import { isLater } from '../state/workload.js';
+import { scheduleThreshold } from '../pods/threshold.js';
 import type { QuotaState } from '../state/state.js';
 
 /**
@@ -196,8 +197,9 @@ function recountCash(state: QuotaState, parent: Group): void {
 }
 
 function setDates(state: QuotaState, group: Group): void {
-  for (const { grants } of group.budgets) {
-    for (const { id, left, validFrom, expiresAt } of grants) {
+  for (const budget of group.budgets) {
+    scheduleThreshold(state, group, budget);
+    for (const { id, left, validFrom, expiresAt } of budget.grants) {
       if (left === null) state.timers.push({ at: validFrom, kind: 'grantBegins', subject: id, group: group.name });
       else if (expiresAt !== Infinity)
         state.timers.push({ at: expiresAt, kind: 'grantEnds', subject: id, group: group.name });

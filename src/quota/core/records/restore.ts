@@ -3,6 +3,7 @@ import { CASH } from '../../../manifests/key.js';
 import type { Change } from '../state/change.js';
 import { flowOf } from '../admission/cohort.js';
 import { groupOfPod } from '../state/pod.js';
+import { scheduleThreshold } from '../pods/threshold.js';
 import type { Policy } from '../state/policy.js';
 import { childCashOf, selfUsedOf } from '../admission/recompute.js';
 import { amountOfDigits } from '../amounts/digits.js';
@@ -178,8 +179,9 @@ export class Restorer {
   #addDates(): void {
     const { timers } = this.#state;
     this.#state.groups.forEach((group) => {
-      for (const { grants } of group.budgets) {
-        for (const { id, left, validFrom, expiresAt } of grants) {
+      for (const budget of group.budgets) {
+        scheduleThreshold(this.#state, group, budget);
+        for (const { id, left, validFrom, expiresAt } of budget.grants) {
           if (left === null) timers.push({ at: validFrom, kind: 'grantBegins', subject: id, group: group.name });
           else if (expiresAt !== Infinity)
             timers.push({ at: expiresAt, kind: 'grantEnds', subject: id, group: group.name });

@@ -1,9 +1,9 @@
 import { minus } from '../../../manifests/amount.js';
 import type { Group } from '../state/group.js';
 import type { Key } from '../../../manifests/key.js';
-import { announceThreshold } from '../pods/pods.js';
 import { charge } from '../admission/cohort.js';
 import { selfUsedOf } from '../admission/recompute.js';
+import type { QuotaEvent } from '../state/event.js';
 import type { QuotaState } from '../state/state.js';
 
 /** A counter that differed from the sum of the workloads. */
@@ -22,9 +22,8 @@ export interface DriftReport {
 }
 
 /**
- * Recounts the usage of every group from its workloads, corrects and reports differences, and emits events for budget
- * thresholds that were passed by time alone. Yields after `slice` workloads so that the caller can do other work; a
- * group is always counted as a whole.
+ * Recounts the usage of every group from its workloads, corrects and reports differences. Yields after `slice`
+ * workloads so that the caller can do other work; a group is always counted as a whole.
  */
 export function* refreshSlices(state: QuotaState, slice: number): Generator<undefined, DriftReport> {
   const drift: Drift[] = [];
@@ -33,7 +32,6 @@ export function* refreshSlices(state: QuotaState, slice: number): Generator<unde
     const found = state.group(name);
     if (found === undefined) continue;
     drift.push(...recount(state, found));
-    for (const budget of found.budgets) announceThreshold(state, found, budget);
     groups++;
     workloads += found.workloads.size;
     since += found.workloads.size + 1;
@@ -42,6 +40,20 @@ export function* refreshSlices(state: QuotaState, slice: number): Generator<unde
     yield;
   }
   return { groups, workloads, drift };
+}
+
+/** The events of a refresh, one for each group that differed. */
+export function driftEvents(
+  { drift }: DriftReport,
+  { now: at, revision }: Pick<QuotaState, 'now' | 'revision'>,
+): readonly QuotaEvent[] {
+  return [...new Set(drift.map(({ group }) => group))].map((group) => ({
+    type: 'drift',
+    at,
+    revision,
+    group,
+    reason: drift.flatMap((each) => (each.group === group ? [each.key] : [])).join(', '),
+  }));
 }
 
 /** The whole refresh without interruption. */
@@ -63,7 +75,5 @@ function recount(state: QuotaState, found: Group): readonly Drift[] {
     drift.push({ group: found.name, key, counted: BigInt(counted), recomputed: BigInt(amount) });
     charge(state, state.ownAll(state.chainOf(found)), slot, minus(amount, counted));
   });
-  if (drift.length > 0)
-    state.emit({ type: 'drift', group: found.name, reason: drift.map(({ key }) => key).join(', ') });
   return drift;
 }

@@ -1,10 +1,11 @@
 /** A scheduled action. Its handler checks whether it still applies, because timers are never removed. */
 export interface Timer {
   readonly at: number;
-  readonly kind: 'reservation' | 'grantBegins' | 'grantEnds' | 'loanBegins' | 'loanEnds' | 'podForgotten';
+  readonly kind:
+    'reservation' | 'grantBegins' | 'grantEnds' | 'loanBegins' | 'loanEnds' | 'podForgotten' | 'cashThreshold';
   /** The subject: an id or key. */
   readonly subject: string;
-  /** The group of a grant. */
+  /** The group of a grant or budget. */
   readonly group: string;
 }
 
@@ -16,6 +17,8 @@ export class TimerQueue {
   #added: Timer[] | null = null;
   /** In a fork: the queue below, until the first timer is taken. Most forks take none. */
   #base: TimerQueue | null = null;
+  /** When each budget is looked at next, by `wakeKey`. */
+  readonly #wakes = new Map<string, number>();
 
   get size(): number {
     return this.#heap.length + (this.#base?.size ?? 0);
@@ -29,6 +32,19 @@ export class TimerQueue {
   push(timer: Timer): void {
     this.#added?.push(timer);
     this.#insert({ timer, order: this.#order++ });
+  }
+
+  /** Schedules a look at a budget, unless one is scheduled until `by`. */
+  wake(timer: Timer, by: number): void {
+    const key = wakeKey(timer);
+    if (this.#wakeOf(key) <= by) return;
+    this.#wakes.set(key, timer.at);
+    this.push(timer);
+  }
+
+  #wakeOf(key: string): number {
+    const base = this.#base;
+    return Math.min(this.#wakes.get(key) ?? Infinity, base === null ? Infinity : base.#wakeOf(key));
   }
 
   #insert(entry: { readonly timer: Timer; readonly order: number }): void {
@@ -52,7 +68,10 @@ export class TimerQueue {
       heap[0] = last;
       this.#sink();
     }
-    return first.timer;
+    const { timer } = first;
+    if (timer.kind === 'cashThreshold' && this.#wakes.get(wakeKey(timer)) === timer.at)
+      this.#wakes.delete(wakeKey(timer));
+    return timer;
   }
 
   fork(): TimerQueue {
@@ -70,11 +89,14 @@ export class TimerQueue {
     base.#copyBase();
     this.#heap = [...base.#heap];
     for (const entry of own) this.#insert(entry);
+    for (const [key, at] of base.#wakes) this.#wakes.set(key, Math.min(at, this.#wakes.get(key) ?? Infinity));
   }
 
   /** Adds the timers that a fork added. Timers that the fork took stay, and no longer apply when they are due. */
   applyFork(fork: TimerQueue): void {
-    for (const timer of fork.#added ?? []) this.push(timer);
+    for (const timer of fork.#added ?? [])
+      if (timer.kind === 'cashThreshold') this.wake(timer, timer.at);
+      else this.push(timer);
   }
 
   #sink(): void {
@@ -103,4 +125,8 @@ export class TimerQueue {
     this.#heap[a] = right;
     this.#heap[b] = left;
   }
+}
+
+function wakeKey({ group, subject }: Timer): string {
+  return `${group} ${subject}`;
 }

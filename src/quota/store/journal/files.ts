@@ -5,7 +5,7 @@ import { join } from 'node:path';
 export interface JournalFiles {
   /** Names of the files in the directory, which is created if missing. */
   list(): Promise<readonly string[]>;
-  read(name: string): Promise<Buffer>;
+  read(name: string): Promise<Uint8Array>;
   /** Creates an empty file. */
   create(name: string): Promise<JournalFile>;
   /** Renames a file durably. */
@@ -15,7 +15,7 @@ export interface JournalFiles {
 
 /** An append-only file. */
 export interface JournalFile {
-  append(bytes: Buffer): Promise<void>;
+  append(bytes: Uint8Array): Promise<void>;
   /** Resolves when all appended data is on disk. */
   sync(): Promise<void>;
   close(): Promise<void>;

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
+import { checkOptions } from '../../core/command-shape.js';
 import type { Change } from '../../core/state/change.js';
 import { toRecord } from '../../core/records/record-format.js';
 import { ShapeDictionary } from '../../core/records/shape-dictionary.js';
@@ -71,6 +72,7 @@ export class JournalStore implements Store {
 
   /** Opens the directory exclusively. */
   static async open(directory: string, options: JournalOptions = {}): Promise<JournalStore> {
+    checkOptions('JournalStore', options, ['compactBytes', 'durable', 'readOnly', 'onWarning', 'files']);
     const isReadOnly = options.readOnly ?? false;
     const files = options.files ?? directoryFiles(directory, options.durable ?? true, isReadOnly);
     await files.list();
@@ -89,7 +91,7 @@ export class JournalStore implements Store {
     const journals = numbersOf(names, 'journal');
     const start = snapshots.at(-1) ?? 0;
     let head: StateHead = { revision: 0, now: 0, lives: 0 };
-    if (snapshots.length > 0) head = this.#readSnapshot(await this.#files.read(`snapshot-${start}`), start, sink);
+    if (snapshots.length > 0) head = this.#readSnapshot(await this.#bytesOf(`snapshot-${start}`), start, sink);
     const kept = journals.filter((number) => number >= start);
     kept.forEach((number, index) => {
       if (number !== (kept[0] as number) + index) throw new Error(`journal-${(kept[0] as number) + index} is missing`);
@@ -100,7 +102,7 @@ export class JournalStore implements Store {
     if (start === 0 && (kept[0] ?? 0) > 0)
       throw new Error(`snapshot-${kept[0] ?? 0} is missing: journals before it were removed`);
     const files = new Map<number, Buffer>();
-    for (const number of kept) files.set(number, await this.#files.read(`journal-${number}`));
+    for (const number of kept) files.set(number, await this.#bytesOf(`journal-${number}`));
     for (const [number, bytes] of files) {
       head = this.#readJournal(bytes, number, acceptedBytes(files.get(number + 1)), head, sink);
       this.#bytes += bytes.length;
@@ -161,10 +163,15 @@ export class JournalStore implements Store {
     await this.#lock?.release();
   }
 
+  async #bytesOf(name: string): Promise<Buffer> {
+    const { buffer, byteOffset, byteLength } = await this.#files.read(name);
+    return Buffer.from(buffer, byteOffset, byteLength);
+  }
+
   /** The number of the newest journal that was begun; null if no file shows it. */
   async #newest(): Promise<number | null> {
     if (!(await this.#files.list()).includes(NEWEST)) return null;
-    const payload = firstPayload(await this.#files.read(NEWEST));
+    const payload = firstPayload(await this.#bytesOf(NEWEST));
     if (payload === null)
       throw new Error(`${NEWEST} is damaged: restore it, or remove it if no file of the directory is missing`);
     checkFormat(payload, NEWEST);

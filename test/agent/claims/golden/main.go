@@ -1,6 +1,6 @@
 // Prints messages of the kubelet's DRA protocols as its own Go types encode them: JSON, one object a message.
 //
-//	cd test/agent/dra/golden && go run -mod=mod . > ../vectors.json
+//	cd test/agent/claims/golden && go run -mod=mod . > ../vectors.json
 package main
 
 import (
@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	health "k8s.io/kubelet/pkg/apis/dra-health/v1alpha1"
 	v1 "k8s.io/kubelet/pkg/apis/dra/v1"
-	v1beta1 "k8s.io/kubelet/pkg/apis/dra/v1beta1"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
@@ -47,9 +46,7 @@ func main() {
 	add("v1", "NodePrepareResourcesResponse", "refused", prepared(nil, "no room"))
 	add("v1", "NodeUnprepareResourcesRequest", "one claim", &v1.NodeUnprepareResourcesRequest{Claims: []*v1.Claim{claim}})
 	add("v1", "NodeUnprepareResourcesResponse", "done", &v1.NodeUnprepareResourcesResponse{Claims: map[string]*v1.NodeUnprepareResourceResponse{"u-1": {}}})
-	add("v1beta1", "NodePrepareResourcesRequest", "one claim", &v1beta1.NodePrepareResourcesRequest{Claims: []*v1beta1.Claim{{Namespace: "team", Uid: "u-1", Name: "gpu"}}})
-	add("v1beta1", "NodePrepareResourcesResponse", "no share", &v1beta1.NodePrepareResourcesResponse{Claims: map[string]*v1beta1.NodePrepareResourceResponse{"u-1": {Devices: []*v1beta1.Device{{RequestNames: []string{"gpu"}, PoolName: "node/vcuda", DeviceName: "gpu-1", CdiDeviceIds: []string{"tencent.com/vcuda=slice-1-0"}}}}}})
-	add("registration", "PluginInfo", "driver", &registration.PluginInfo{Type: "DRAPlugin", Name: "gpu.tencent.com", Endpoint: "/p/dra.sock", SupportedVersions: []string{"v1.DRAPlugin", "v1beta1.DRAPlugin"}})
+	add("registration", "PluginInfo", "driver", &registration.PluginInfo{Type: "DRAPlugin", Name: "gpu.tencent.com", Endpoint: "/p/dra.sock", SupportedVersions: []string{"v1.DRAPlugin"}})
 	add("registration", "RegistrationStatus", "refused", &registration.RegistrationStatus{PluginRegistered: false, Error: "no"})
 	add("registration", "RegistrationStatus", "registered", &registration.RegistrationStatus{PluginRegistered: true})
 	add("health", "NodeWatchResourcesResponse", "ill", &health.NodeWatchResourcesResponse{Devices: []*health.DeviceHealth{{Device: &health.DeviceIdentifier{PoolName: "node/vcuda", DeviceName: "gpu-1"}, Health: health.HealthStatus_UNHEALTHY, LastUpdatedTime: 1700000000, Message: "XID 79"}}})

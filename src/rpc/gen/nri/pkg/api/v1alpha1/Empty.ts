@@ -1,8 +1,0 @@
-// Original file: proto/nri-v1alpha1.proto
-
-
-export interface Empty {
-}
-
-export interface Empty__Output {
-}

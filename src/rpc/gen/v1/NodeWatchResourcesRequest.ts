@@ -1,8 +1,0 @@
-// Original file: proto/dra-health-v1.proto
-
-
-export interface NodeWatchResourcesRequest {
-}
-
-export interface NodeWatchResourcesRequest__Output {
-}

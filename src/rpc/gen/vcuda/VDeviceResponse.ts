@@ -1,8 +1,0 @@
-// Original file: proto/vcuda.proto
-
-
-export interface VDeviceResponse {
-}
-
-export interface VDeviceResponse__Output {
-}

@@ -1,8 +1,0 @@
-// Original file: proto/health.proto
-
-
-export interface ListHealthRequest {
-}
-
-export interface ListHealthRequest__Output {
-}

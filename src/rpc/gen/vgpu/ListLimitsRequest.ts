@@ -1,8 +1,0 @@
-// Original file: proto/limits.proto
-
-
-export interface ListLimitsRequest {
-}
-
-export interface ListLimitsRequest__Output {
-}

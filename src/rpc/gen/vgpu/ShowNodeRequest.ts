@@ -1,8 +1,0 @@
-// Original file: proto/node.proto
-
-
-export interface ShowNodeRequest {
-}
-
-export interface ShowNodeRequest__Output {
-}

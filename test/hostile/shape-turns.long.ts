@@ -1,0 +1,3 @@
+import { testShapeTurns } from './shape-turns.js';
+
+testShapeTurns(100_000);

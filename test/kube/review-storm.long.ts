@@ -1,0 +1,1 @@
+import './review-storm.test.js';

@@ -1,0 +1,1 @@
+import './accessibility.test.js';

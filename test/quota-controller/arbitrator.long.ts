@@ -1,0 +1,1 @@
+import './arbitrator.test.js';

@@ -1,0 +1,1 @@
+import './claim-hours.test.js';

@@ -1,0 +1,1 @@
+import './races.test.js';

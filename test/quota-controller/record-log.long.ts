@@ -1,0 +1,1 @@
+import './record-log.test.js';

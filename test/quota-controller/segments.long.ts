@@ -1,0 +1,1 @@
+import './segments.test.js';

@@ -1,0 +1,1 @@
+import './silent-watches.test.js';

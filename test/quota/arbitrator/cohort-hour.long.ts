@@ -1,0 +1,1 @@
+import './cohort-hour.test.js';

@@ -1,0 +1,1 @@
+import './whole-pods.test.js';

@@ -1,0 +1,1 @@
+import './journal-store.test.js';

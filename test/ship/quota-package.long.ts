@@ -1,0 +1,1 @@
+import './quota-package.test.js';
