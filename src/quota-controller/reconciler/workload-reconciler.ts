@@ -102,9 +102,11 @@ export class WorkloadReconciler {
    * Reads and charges an object again that names no group, if another group pays for its namespace than when it was
    * seen. Whether that was so.
    */
-  async #rereadForGroup({ isLabelled, group, kind, namespace, name }: WorkloadObject): Promise<boolean> {
+  async #rereadForGroup({ uid, isLabelled, isHeld, group, kind, namespace, name }: WorkloadObject): Promise<boolean> {
     const { api, evaluation } = this.#options;
-    if (isLabelled || (evaluation().defaultGroup?.(namespace) ?? '') === group) return false;
+    // What came loose, or is held, keeps the group that it had.
+    if (isLabelled || isHeld || this.#options.owned.looseAccount(uid) !== null) return false;
+    if ((evaluation().defaultGroup?.(namespace) ?? '') === group) return false;
     const object = await readObject(api, kind, namespace, name);
     if (object !== null) await this.reconcileRead(kind, object);
     return true;
