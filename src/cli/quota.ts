@@ -23,6 +23,7 @@ import { whatIf } from '../quota-command/what-if.js';
 import { offlineReviews } from '../quota-controller/offline-reviews.js';
 import { quotaClockCommand } from './quota-clock.js';
 import { quotaLedgersCommand } from './quota-ledgers.js';
+import { quotaRemoveCommand } from './quota-remove.js';
 import { quotaExplainCommand } from './quota-explain.js';
 import { FILENAME_OPTION, contentOf, manifestsOf, type FilenameOption } from './quota-file.js';
 import { quotaGrantCommand, quotaLendCommand, quotaTransferCommand } from './quota-give.js';
@@ -151,6 +152,7 @@ export function quotaCommand(): Command {
     quotaExplainCommand(),
     quotaClockCommand(),
     quotaLedgersCommand(),
+    quotaRemoveCommand(),
     quotaGrantCommand(),
     quotaLendCommand(),
     quotaTransferCommand(),

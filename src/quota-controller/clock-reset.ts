@@ -86,7 +86,9 @@ function groupAt(group: GroupRecord, now: number, until: number): GroupRecord {
     ...group,
     ...(limitReservation === undefined
       ? {}
-      : { limitReservation: [limitReservation[0], Math.min(limitReservation[1], until)] as const }),
+      : {
+          limitReservation: [limitReservation[0], Math.min(limitReservation[1], until), limitReservation[2]] as const,
+        }),
     budgets: group.budgets.map((budget) => {
       const isRevoked = ({ validFrom, left }: (typeof budget.grants)[number]): boolean =>
         left !== null && validFrom > now;

@@ -1,4 +1,4 @@
-import { apiGroupOf, KNOWN_KINDS, type EvaluationOptions, type Evaluator } from '../quota/internal.js';
+import { apiGroupOf, KNOWN_KINDS, refOfKey, type EvaluationOptions, type Evaluator } from '../quota/internal.js';
 import { CLAIM_API_VERSION } from '../manifests/claim-needs.js';
 import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';
@@ -64,6 +64,14 @@ export async function servedKinds(
       }),
   );
   return found.flatMap((kind) => kind ?? []);
+}
+
+/** The kind of a workload, by its `refKey`; null for a kind that is not served: none of its objects exists. */
+export function servedKind(kinds: readonly ServedKind[], workload: string): ServedKind | null {
+  const { kind } = refOfKey(workload);
+  const isIt = ({ evaluator: { kind: name, apiGroup } }: ServedKind): boolean =>
+    kind === (apiGroup === '' ? name : `${name}.${apiGroup}`);
+  return kinds.find(isIt) ?? null;
 }
 
 /** All kinds, for manifests without an API server; scale subresources come from CustomResourceDefinitions in `api`. */

@@ -8,7 +8,6 @@ import { Controller } from './controller/controller.js';
 import { GroupArbitrator } from './give-back/group-arbitrator.js';
 import type { WaitingWorkloads } from './give-back/waiting-workloads.js';
 import { NamespaceAccess } from './admission/namespace-access.js';
-import type { ServedKind } from './kinds.js';
 import { AdmissionCheckController } from './kueue/admission-check.js';
 import type { KueueObjects } from './kueue/kueue-objects.js';
 import type { WorkloadReader } from './workload-reader.js';
@@ -16,7 +15,6 @@ import type { OpenEngine } from './open-engine.js';
 import type { ClusterFacts } from './policy/cluster-facts.js';
 import type { QuotaPolicy } from './policy/policy-object.js';
 import type { Reconciler } from './reconciler/reconciler.js';
-import type { ServedKinds } from './served-kinds.js';
 import { RESERVATION_MS, type ArbitratorConfig, type QuotaServiceOptions } from './service-options.js';
 
 export interface LeadershipOptions
@@ -29,7 +27,6 @@ export interface LeadershipOptions
   readonly reader: WorkloadReader;
   /** Null if Kueue does not ask this quota. */
   readonly kueue: KueueObjects | null;
-  readonly served: ServedKinds;
   readonly facts: ClusterFacts;
   /** Null without an arbitrator. */
   readonly waiting: WaitingWorkloads | null;
@@ -82,11 +79,6 @@ export class Leadership {
     return this.#leader.stop();
   }
 
-  /** Updates the set of kinds that the API server serves. */
-  serve(kinds: readonly ServedKind[]): void {
-    this.#controller?.serve(kinds);
-  }
-
   /** Rereads workloads after a change of the policy or of cluster facts. */
   factsChanged(): void {
     this.#controller?.factsChanged();
@@ -111,14 +103,13 @@ export class Leadership {
   }
 
   #newController(lastLedAt: number | null): Controller {
-    const { api, engine, store, reconciler, served, facts, started, events, log, metrics } = this.#options;
+    const { api, engine, store, reconciler, facts, started, events, log, metrics } = this.#options;
     const { clock, clusterClock, refreshMs } = this.#options;
     return new Controller({
       api,
       engine,
       store,
       reconciler,
-      kinds: served.kinds,
       facts,
       started,
       lastLedAt,

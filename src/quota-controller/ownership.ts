@@ -1,11 +1,20 @@
-import { type Demand, apiGroupOf, evaluateAlone, type EvaluationOptions, type Owner } from '../quota/internal.js';
+import {
+  type Demand,
+  type PodSet,
+  apiGroupOf,
+  evaluateAlone,
+  type EvaluationOptions,
+  type Owner,
+} from '../quota/internal.js';
 import { GROUP_LABEL } from '../manifests/group-label.js';
 import type { KubeApi } from '../kube/client.js';
 import { selectsLabels } from '../manifests/label-selector.js';
 import { readObject, withReferences, type ServedKind } from './kinds.js';
 import type { KubeObject } from '../kube/object.js';
-import type { AdmittedObject, KueueObjects } from './kueue/kueue-objects.js';
-import { asksForNothing, beyondOwner, beyondWorkload } from './owned-demand.js';
+import type { Admitted, AdmittedObject, KueueObjects } from './kueue/kueue-objects.js';
+import { asksForNothing, beyondOwner, isOfTypes, withRunning, type RunningPod } from './owned-demand.js';
+import { MAX_OWNERS, type OwnedPods } from './reconciler/owned-pods.js';
+import { accountOf, isRunning, type WorkloadObject } from './reconciler/workload-object.js';
 
 export interface OwnershipOptions {
   readonly api: KubeApi;
@@ -13,10 +22,13 @@ export interface OwnershipOptions {
   readonly kinds: () => readonly ServedKind[];
   /** What Kueue has admitted; by default nothing. */
   readonly kueue?: Pick<KueueObjects, 'admitted'> | null;
+  /** The pods that run; null where they are not watched. */
+  readonly owned?: OwnedPods | null;
 }
 
 /** An object with an owner. */
 export interface OwnedObject {
+  readonly uid: string;
   readonly kind: string;
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -41,13 +53,10 @@ const CREATED_KINDS: Readonly<Record<string, string>> = {
   'argoproj.io/Rollout': 'ReplicaSet',
 };
 
-/** Maximum length of a chain of owners; longer than any kind has. */
-export const MAX_OWNERS = 8;
-
 /**
  * Computes the charge of an object with owners. Users can write any owner reference; therefore an owner counts only if
- * it exists with that uid, creates objects of this kind with these labels, and has pods. It covers the requests of its
- * own pods; anything beyond is charged for the object itself.
+ * it exists with that uid, creates objects of this kind with these labels, and has pods. It covers the requests of as
+ * many pods as it has; anything beyond is charged for the object itself.
  */
 export class Ownership {
   readonly #options: OwnershipOptions;
@@ -56,11 +65,9 @@ export class Ownership {
     this.#options = options;
   }
 
-  /** What an object requests beyond the Workload of Kueue that is charged in its place. */
-  async beyondAdmitted(object: AdmittedObject, demand: Demand): Promise<Demand> {
-    if (asksForNothing(demand)) return demand;
-    const admitted = (await this.#options.kueue?.admitted(object)) ?? null;
-    return admitted === null ? demand : beyondWorkload(demand, admitted);
+  /** The Workload of Kueue that is charged in place of an object. */
+  async admitted(object: AdmittedObject): Promise<Admitted> {
+    return (await this.#options.kueue?.admitted(object)) ?? null;
   }
 
   async chargeOf(object: OwnedObject): Promise<OwnedCharge> {
@@ -75,7 +82,7 @@ export class Ownership {
     return { kind: 'own', demand: { ...charge.demand, group: demand.group } };
   }
 
-  async #chargeOf({ kind, namespace, labels, owner, demand }: OwnedObject): Promise<OwnedCharge> {
+  async #chargeOf({ uid: self, kind, namespace, labels, owner, demand }: OwnedObject): Promise<OwnedCharge> {
     const { api, kinds, evaluation } = this.#options;
     let [link, next, least] = [{ kind, labels }, owner as Owner | null, demand];
     for (let depth = 0; next !== null && depth < MAX_OWNERS; depth++) {
@@ -87,18 +94,52 @@ export class Ownership {
       if (depth === 0 && demand !== null && asksForNothing(demand)) return { kind: 'covered' };
       if (!creates(`${apiGroup}/${ownerKind}`, object, link)) break;
       const manifest = { apiVersion, kind: ownerKind, ...object };
-      const options = await withReferences(api, kinds(), manifest, { ...evaluation(), requireLabel: false });
+      // A pod that a rolling update adds is charged once it runs.
+      const surge = { requireLabel: false, chargeSurge: kind === 'Pod' };
+      const options = await withReferences(api, kinds(), manifest, { ...evaluation(), ...surge });
       if ('ok' in options) break;
       const { evaluation: alone, owner: above } = evaluateAlone(manifest, options);
       if (!alone.ok || alone.demand === null || asksForNothing(alone.demand)) break;
       if (demand === null && alone.demand.group !== '') return { kind: 'covered' };
       const rest = demand === null ? null : beyondOwner(demand, alone.demand);
-      if (demand !== null && rest === null) return { kind: 'covered' };
-      if (rest !== demand && (least === demand || least === null)) least = rest;
+      const isCovered = rest === null && (kind !== 'Pod' || this.#hasRoom(alone.demand, uid, self));
+      if (demand !== null && isCovered) return { kind: 'covered' };
+      if (rest !== null && rest !== demand && (least === demand || least === null)) least = rest;
       [link, next] = [{ kind: ownerKind, labels: object.metadata.labels ?? {} }, above];
     }
     return { kind: 'own', demand: least };
   }
+
+  /** Whether an owner has a pod more than the others below it. */
+  #hasRoom(owner: Demand, uid: string, self: string): boolean {
+    const below = this.#options.owned?.podsBelow(uid, owner.group) ?? [];
+    const others = below.filter((pod) => pod.uid !== self && !pod.terminating && isRunning(pod));
+    // A pod that owns others is a pod itself.
+    const taken = owner.workload.kind === 'Pod' ? 1 : 0;
+    return owner.podSets.reduce((sum, { count }) => sum + count, 0) - taken > others.length;
+  }
+
+  /**
+   * Adds to the demand of a workload the pods that run below it and that neither it covers, nor the Workload of Kueue
+   * that is charged in its place, nor the charges of the objects between.
+   */
+  besides(object: WorkloadObject, demand: Demand, admitted: Admitted, between: readonly PodSet[]): Demand {
+    const { owned = null } = this.#options;
+    if (owned === null || admitted === 'everything') return demand;
+    const { types } = accountOf(object);
+    const pods = owned.podsOf(object).filter((pod) => isOfTypes(accountOf(pod).types, types));
+    if (pods.length === 0) return demand;
+    // A pod covers itself, and no pod that it owns.
+    const own = demand.workload.kind === 'Pod' ? [] : demand.podSets;
+    const covering = [...own, ...(admitted?.podSets ?? []), ...between];
+    return withRunning(demand, covering, runningPods(pods), object.kind.evaluator.waitsForEnd !== true);
+  }
+}
+
+function runningPods(pods: readonly WorkloadObject[]): readonly RunningPod[] {
+  return pods
+    .filter(isRunning)
+    .flatMap(({ charge, terminating }) => (charge?.podSets ?? []).map((podSet) => ({ podSet, isEnding: terminating })));
 }
 
 /** Whether the controller of an owner would create an object of this kind with these labels. */

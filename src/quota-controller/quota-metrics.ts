@@ -1,6 +1,6 @@
 import { counted, counter, histogram, Metrics, only, readAt, type Metric } from '../http/metrics.js';
 import { unitOfKey } from '../manifests/key.js';
-import type { GroupStatus, QuotaEngine } from '../quota/index.js';
+import type { GroupStatus, QuotaEngine } from '../quota/internal.js';
 import { reviewSeconds } from '../kube/admission/review-seconds.js';
 import type { AdmissionResponse } from '../kube/admission/review.js';
 import type { EngineClock } from './engine-clock.js';
@@ -91,6 +91,18 @@ const GROUPS: readonly Metric<readonly GroupStatus[]>[] = [
   },
 ];
 
+const WITHOUT_OBJECT: readonly Metric<ReadonlyMap<string, string>>[] = [
+  {
+    name: 'quota_group_without_object',
+    type: 'gauge',
+    help: '1 for a group of the ledger that the API server does not have; it ends with its workloads and children',
+    labels: ['group'],
+    *read(groups) {
+      for (const group of groups.keys()) yield { labels: { group }, value: 1 };
+    },
+  },
+];
+
 const LEDGERS: readonly Metric<ReadonlyMap<string, LedgerSize>>[] = [
   {
     name: 'quota_ledger_bytes',
@@ -129,6 +141,7 @@ export class QuotaMetrics {
     readAt(REFRESH, () => this.#refresh),
     readAt(CLOCK, () => this.#clock),
     readAt(GROUPS, () => this.#groups()),
+    readAt(WITHOUT_OBJECT, () => this.#reconciler?.groupsWithoutObject() ?? new Map()),
     readAt(LEDGERS, () => this.#sizes()),
   );
 

@@ -3,7 +3,7 @@ import { ANY_CALLER } from '../kube/admission/review-callers.js';
 import { WebhookServer } from '../kube/admission/webhook-server.js';
 import { Events, QUOTA_COMPONENT } from '../kube/events.js';
 import { WorkQueue } from '../kube/work-queue.js';
-import { KNOWN_KINDS, type EvaluationOptions } from '../quota/index.js';
+import { KNOWN_KINDS, type EvaluationOptions } from '../quota/internal.js';
 import { quotaReviews } from './admission/quota-reviews.js';
 import { register } from './admission/webhook-objects.js';
 import { WaitingWorkloads } from './give-back/waiting-workloads.js';
@@ -15,7 +15,9 @@ import { KueueObjects } from './kueue/kueue-objects.js';
 import { WORKLOAD_KIND, type Workload } from './kueue/workload.js';
 import type { ServedKind } from './kinds.js';
 import type { ObjectChange } from '../kube/informer.js';
-import { Reconciler } from './reconciler/reconciler.js';
+import { KnownWorkloads } from './reconciler/known-workloads.js';
+import { OwnedPods } from './reconciler/owned-pods.js';
+import { Reconciler, type ReconcilerOptions } from './reconciler/reconciler.js';
 import { rehearse } from './rehearsal/rehearsal.js';
 import { ServedKinds } from './served-kinds.js';
 import { RESERVATION_MS, type QuotaServiceOptions } from './service-options.js';
@@ -88,8 +90,10 @@ export class QuotaService {
     const kueue =
       this.#options.kueue === true ? new KueueObjects({ api, evaluation: () => facts.admission(), kinds }) : null;
     this.#kueue = kueue;
-    const reader = new WorkloadReader({ api, evaluation: () => facts.admission(), kinds, kueue });
-    const reconciler = this.#newReconciler(opened, facts, served, reader);
+    const known = new KnownWorkloads();
+    const owned = new OwnedPods(known);
+    const reader = new WorkloadReader({ api, evaluation: () => facts.admission(), kinds, kueue, owned });
+    const reconciler = this.#newReconciler(opened, facts, served, { ownership: reader.ownership, known, owned });
     kueue?.onChange((change) => reconsiderOwners(reconciler, change));
     await kueue?.serve(served.kinds);
     this.#reconciler = reconciler;
@@ -108,7 +112,6 @@ export class QuotaService {
       reconciler,
       reader,
       kueue,
-      served,
       facts,
       waiting,
       started,
@@ -120,7 +123,6 @@ export class QuotaService {
     served.onChange(async (found) => {
       await kueue?.serve(found);
       reconciler.serve(found);
-      leadership.serve(found);
       await this.#register();
     });
     served.start();
@@ -183,7 +185,7 @@ export class QuotaService {
     { engine, clusterClock }: OpenEngine,
     facts: ClusterFacts,
     served: ServedKinds,
-    reader: WorkloadReader,
+    charging: Pick<ReconcilerOptions, 'ownership' | 'known' | 'owned'>,
   ): Reconciler {
     const { api, log, reservationMs = RESERVATION_MS, othersMs } = this.#options;
     return new Reconciler({
@@ -194,7 +196,7 @@ export class QuotaService {
       log,
       clock: clusterClock,
       reservationMs,
-      ownership: reader.ownership,
+      ...charging,
       othersMs,
     });
   }

@@ -1,7 +1,7 @@
 import { apiGroupOf, evaluateAlone, type Evaluation, type Owner } from '../quota/internal.js';
 import { withReplicas, type ServedKind } from './kinds.js';
 import type { KubeObject } from '../kube/object.js';
-import { MAX_OWNERS } from './ownership.js';
+import { MAX_OWNERS } from './reconciler/owned-pods.js';
 import { isKind, unknownScale, type WorkloadReader } from './workload-reader.js';
 
 /** A workload named by an operator, and the owner that is charged for it. */

@@ -6,7 +6,9 @@ import type { KubeObject } from '../kube/object.js';
 import { CONFIG_MIRROR_KEY } from '../kube/pod.js';
 import type { KueueObjects } from './kueue/kueue-objects.js';
 import { workloadPriority } from './give-back/workload-priority.js';
+import { asksForNothing, beyondWorkload } from './owned-demand.js';
 import { Ownership } from './ownership.js';
+import type { OwnedPods } from './reconciler/owned-pods.js';
 
 export interface WorkloadReaderOptions {
   readonly api: KubeApi;
@@ -15,6 +17,8 @@ export interface WorkloadReaderOptions {
   readonly kinds: () => readonly ServedKind[];
   /** What Kueue has admitted; by default nothing. */
   readonly kueue?: Pick<KueueObjects, 'admitted'> | null;
+  /** The pods that run; by default they are not watched. */
+  readonly owned?: OwnedPods | null;
 }
 
 /**
@@ -46,13 +50,16 @@ export class WorkloadReader {
     if ('ok' in referring) return { ok: false, code: 'InvalidDemand', reason: referring.reason };
     const { evaluation, owner } = evaluateAlone(object, referring);
     const { namespace = '', labels = {}, uid = '' } = object.metadata ?? {};
-    const alone =
-      evaluation.ok && evaluation.demand !== null
-        ? { ...evaluation, demand: await this.ownership.beyondAdmitted({ uid, namespace, labels }, evaluation.demand) }
-        : evaluation;
+    const isAsking = evaluation.ok && evaluation.demand !== null && !asksForNothing(evaluation.demand);
+    const alone = isAsking
+      ? {
+          ...evaluation,
+          demand: beyondWorkload(evaluation.demand, await this.ownership.admitted({ uid, namespace, labels })),
+        }
+      : evaluation;
     const demand = alone.ok ? alone.demand : null;
     if (owner === null || (alone.ok && demand === null)) return alone;
-    const charge = await this.ownership.chargeOf({ kind: object.kind ?? '', namespace, labels, owner, demand });
+    const charge = await this.ownership.chargeOf({ uid, kind: object.kind ?? '', namespace, labels, owner, demand });
     if (charge.kind === 'covered') return { ok: true, demand: null, reason: 'its owner is charged' };
     return alone.ok && alone.demand !== null && charge.demand !== null ? { ...alone, demand: charge.demand } : alone;
   }

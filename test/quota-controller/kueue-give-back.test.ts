@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap';
-import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/index.js';
+import { DEFAULT_ARBITRATOR_POLICY } from '../../src/quota/internal.js';
 import { GROUPS_PATH } from '../../src/kube/quota/names.js';
 import { eventually } from '../harness/eventually.js';
 import { QuotaCluster } from './cluster.js';
@@ -52,9 +52,12 @@ test('a group gets its guaranteed part back from a running Workload, which Kueue
   t.equal(cluster.used('borrower'), '4', 'it is charged until Kueue begins to stop it');
   t.equal(kueue.state('o1'), 'Pending');
   await kueue.beginEviction(victim);
-  await kueue.whenState('o1', 'Ready');
-  t.equal(kueue.state(victim), 'Pending', 'no answer while Kueue stops it');
+  await kueue.touch(victim);
+  t.equal(cluster.used('borrower'), '4', 'it is charged until Kueue has stopped it');
+  t.equal(kueue.state('o1'), 'Pending');
   await kueue.endEviction(victim);
+  await kueue.whenState('o1', 'Ready');
+  t.equal(kueue.state(victim), 'Pending', 'no answer without quota of Kueue');
   await kueue.reserve(victim);
   await eventually(() => kueue.message(victim).startsWith('waiting for quota: '), 'the victim to wait with the reason');
   await used(cluster, 'owner', 2);
@@ -72,10 +75,12 @@ test('room that is kept for another group is not given to a Workload of the borr
   const taken = (): readonly string[] => ['b1', 'b2'].filter((name) => kueue.state(name) === 'Retry');
   await eventually(() => taken().length === 2, 'both to be taken back');
   await kueue.beginEviction('b1');
+  await kueue.endEviction('b1');
   await used(cluster, 'borrower', 2);
   await kueue.submit('greedy', 'borrower', 1, 1);
   await eventually(() => kueue.message('greedy').includes('RoomKept'), 'the reason of greedy');
   await kueue.beginEviction('b2');
+  await kueue.endEviction('b2');
   await kueue.whenState('o1', 'Ready');
   // One core is left, which nobody waits for.
   await kueue.whenState('greedy', 'Ready');

@@ -83,10 +83,19 @@ for (const [how, release] of [
     }
     await used(cluster, 8);
     await release(kueue);
+    if (how === 'evicted') {
+      await kueue.submit('next', 'team', 2, 2);
+      await eventually(
+        () => kueue.message('next').startsWith('waiting'),
+        'another Workload to wait for its pods to end',
+      );
+      t.equal(cluster.used('team'), '8', 'it is charged while Kueue stops its pods');
+      t.equal(kueue.state('train'), 'Pending', 'no answer while Kueue stops the Job');
+      await kueue.remove('next');
+      await kueue.endEviction('train');
+    }
     await used(cluster, 2);
     if (how === 'evicted') {
-      t.equal(kueue.state('train'), 'Pending', 'no answer while Kueue stops the Job');
-      await kueue.endEviction('train');
       await kueue.reserve('train');
       await kueue.whenState('train', 'Ready');
       await used(cluster, 8);
@@ -154,8 +163,14 @@ async function history(t: Test, seed: number): Promise<void> {
     const names = [...phase.entries()].filter(([, is]) => phases.includes(is)).map(([name]) => name);
     return names[Math.floor(random() * names.length)] ?? null;
   };
+  /** Workloads that Kueue stops, and that were admitted. */
+  const stopping = new Set<string>();
   const held = (): readonly string[] =>
-    [...phase.entries()].filter(([name, is]) => is === 'asked' && kueue.state(name) === 'Ready').map(([name]) => name);
+    [...phase.entries()]
+      .filter(([name, is]) =>
+        is === 'asked' ? kueue.state(name) === 'Ready' : is === 'evicting' && stopping.has(name),
+      )
+      .map(([name]) => name);
   const heldSize = (): number => held().reduce((sum, name) => sum + (size.get(name) ?? 0), 0);
   for (let step = 0; step < 30; step++) {
     const chosen = random();
@@ -177,8 +192,12 @@ async function history(t: Test, seed: number): Promise<void> {
       await kueue.touch(name);
       if (kueue.state(name) === 'Ready') await kueue.admit(name);
     } else if (chosen < 0.6 && name !== null) {
+      const isAdmitted = kueue.state(name) === 'Ready';
       await kueue.beginEviction(name);
+      // The check may have answered before Kueue wrote.
       phase.set(name, 'evicting');
+      if (isAdmitted) stopping.add(name);
+      else stopping.delete(name);
     } else if (chosen < 0.75) {
       const evicting = pick('evicting');
       if (evicting === null) continue;

@@ -43,7 +43,12 @@ function pressure(engine: QuotaEngine, objectBytes: number) {
 
 function metricsText(engine: QuotaEngine, size: LedgerSize): Promise<string> {
   const metrics = new QuotaMetrics();
-  metrics.watch(engine, { synced: true } as Reconciler, { differenceMs: 0 }, { sizeOf: () => size });
+  metrics.watch(
+    engine,
+    { synced: true, groupsWithoutObject: () => new Map() } as unknown as Reconciler,
+    { differenceMs: 0 },
+    { sizeOf: () => size },
+  );
   return metrics.page.text();
 }
 

@@ -7,6 +7,7 @@ import { nodeLimitProblem } from '../../kube/quota/node-limit.js';
 import { GROUPS_PATH, itemPath } from '../../kube/quota/names.js';
 import type { DefaultGroups } from '../policy/default-groups.js';
 import { ALLOWED, invalid, type Review, type AdmissionResponse } from '../../kube/admission/review.js';
+import type { NamespaceAccess } from './namespace-access.js';
 import { CHANGED_MEANWHILE, admissionResponseOf } from './decision-response.js';
 
 export interface GroupReviewOptions {
@@ -14,6 +15,12 @@ export interface GroupReviewOptions {
   readonly api: KubeApi;
   /** The informer's state of a group; null where it has none. */
   readonly observed: (name: string) => GroupObject | null;
+  /** Called after changed limits of a group were reserved. */
+  readonly reserved: (group: string) => void;
+  /** Takes over the limits of a group whose changed object was stored. */
+  readonly settleLimits: (group: string) => Promise<void>;
+  /** Whether groups exist in the API server. */
+  readonly access: Pick<NamespaceAccess, 'missing'>;
   /** How long increased limits are reserved until the changed object is observed. */
   readonly reservationMs: number;
   /** The keys that something can be charged to. */
@@ -32,19 +39,25 @@ export class GroupReview {
   readonly #engine: QuotaEngine;
   readonly #api: KubeApi;
   readonly #observed: GroupReviewOptions['observed'];
+  readonly #access: GroupReviewOptions['access'];
+  readonly #reserved: GroupReviewOptions['reserved'];
+  readonly #settleLimits: GroupReviewOptions['settleLimits'];
   readonly #reservationMs: number;
   readonly #chargeable: GroupReviewOptions['chargeable'];
   readonly #isOpenByDefault: boolean;
   readonly #defaultGroups: GroupReviewOptions['defaultGroups'];
 
-  constructor({ engine, api, observed, reservationMs, chargeable, ...options }: GroupReviewOptions) {
-    const { isOpenByDefault, defaultGroups } = options;
+  constructor(options: GroupReviewOptions) {
+    const { engine, api, observed, access, reservationMs, chargeable, isOpenByDefault, defaultGroups } = options;
+    this.#reserved = options.reserved;
+    this.#settleLimits = options.settleLimits;
     this.#defaultGroups = defaultGroups;
     this.#isOpenByDefault = isOpenByDefault;
     this.#chargeable = chargeable;
     this.#engine = engine;
     this.#api = api;
     this.#observed = observed;
+    this.#access = access;
     this.#reservationMs = reservationMs;
   }
 
@@ -94,8 +107,14 @@ export class GroupReview {
 
   async #create(group: GroupObject, dryRun: boolean, actor: string): Promise<AdmissionResponse> {
     const { spec } = group;
+    const missing = await this.#access.missing(spec.parent ?? '');
+    if (missing !== null) return invalid({ code: 'ParentNotFound', reason: missing });
     if (dryRun) return this.#simulate({ type: 'createGroup', ...spec });
-    const created = await this.#engine.execute({ type: 'createGroup', ...spec, actor });
+    let created = await this.#engine.execute({ type: 'createGroup', ...spec, actor });
+    if (created.code === 'ParentExceeded') {
+      await this.#settleLimits(spec.parent ?? '');
+      created = await this.#engine.execute({ type: 'createGroup', ...spec, actor });
+    }
     if (created.code !== 'AlreadyExists')
       return withWarnings(admissionResponseOf(created), rootWarnings(group, this.#isOpenByDefault));
     const existing = await this.#api.request({ method: 'GET', path: itemPath(GROUPS_PATH, spec.name) });
@@ -107,13 +126,18 @@ export class GroupReview {
   async #update(before: GroupObject, after: GroupObject, dryRun: boolean, actor: string): Promise<AdmissionResponse> {
     if (after.terminating || JSON.stringify(before.spec) === JSON.stringify(after.spec)) return ALLOWED;
     const wanted = { type: 'updateGroup' as const, ...after.spec, force: after.force, actor };
-    const response = await this.#simulate(wanted);
+    let response = await this.#simulate(wanted);
+    if (!response.allowed) {
+      await this.#settleLimits(after.spec.parent ?? '');
+      response = await this.#simulate(wanted);
+    }
     if (!response.allowed || dryRun) return response;
     if (!(await this.#isCurrent(before))) return CHANGED_MEANWHILE;
-    // Until the changed object is observed, the group holds the larger limit of each key, so that no other group can
-    // take the difference.
+    // Until the changed object is observed, the parent is charged the larger limit of each key, so that no other group
+    // can take the difference, and nothing is admitted beyond the smaller one.
     const reserve = { generation: before.generation, ttlMs: this.#reservationMs };
     const reserved = await this.#engine.execute({ ...wanted, reserve });
+    if (reserved.allowed) this.#reserved(after.spec.name);
     return reserved.allowed ? response : admissionResponseOf(reserved);
   }
 

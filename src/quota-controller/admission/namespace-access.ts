@@ -29,9 +29,20 @@ export class NamespaceAccess {
     this.#options = options;
   }
 
+  /**
+   * Why a group cannot be used yet: it, or a group above it, is not in the API server, as where another webhook refused
+   * what this one admitted. Null where all are.
+   */
+  async missing(group: string): Promise<string | null> {
+    const { missing } = await this.#chain(group);
+    if (missing === null) return null;
+    const above = missing === group ? '' : ` above ${group.slice(0, 80)}`;
+    return `there is no group ${missing.slice(0, 80)}${above}`;
+  }
+
   /** Why workloads of a namespace may not charge a group; null where they may. */
   async refusal(group: string, namespace: string): Promise<string | null> {
-    const chain = await this.#chain(group);
+    const { chain } = await this.#chain(group);
     const [own] = chain;
     const selecting = chain.filter(({ namespaceSelector }) => namespaceSelector !== null);
     // The engine refuses an unknown group with its own message.
@@ -51,16 +62,16 @@ export class NamespaceAccess {
     return `namespace ${namespace} may not use group ${group}: ${where} does not select it`;
   }
 
-  /** The group and its ancestors. */
-  async #chain(group: string): Promise<readonly GroupObject[]> {
+  /** The group and its ancestors as far as they exist, and the first that does not. */
+  async #chain(group: string): Promise<{ readonly chain: readonly GroupObject[]; readonly missing: string | null }> {
     const chain: GroupObject[] = [];
     for (let name = group; name !== '' && chain.length < MAX_DEPTH;) {
       const found = this.#options.observed(name) ?? (await this.#read(name));
-      if (found === null) break;
+      if (found === null) return { chain, missing: name };
       chain.push(found);
       name = found.spec.parent ?? '';
     }
-    return chain;
+    return { chain, missing: null };
   }
 
   async #read(name: string): Promise<GroupObject | null> {

@@ -1,6 +1,6 @@
 import type { AdmissionResponse, Review } from '../../kube/admission/review.js';
 import type { KubeApi } from '../../kube/client.js';
-import type { QuotaEngine } from '../../quota/index.js';
+import type { QuotaEngine } from '../../quota/internal.js';
 import type { ClusterFacts } from '../policy/cluster-facts.js';
 import type { Reconciler } from '../reconciler/reconciler.js';
 import type { WaitingWorkloads } from '../give-back/waiting-workloads.js';
@@ -28,9 +28,10 @@ export interface QuotaReviewsOptions {
 export function quotaReviews(
   options: QuotaReviewsOptions,
 ): Readonly<Record<string, (review: Review) => Promise<AdmissionResponse>>> {
-  const workloads = workloadReview(options);
-  const groups = groupReview(options);
-  const { api, facts } = options;
+  const { api, facts, reconciler, isOpenByDefault } = options;
+  const access = new NamespaceAccess({ api, observed: (name) => reconciler.group(name), isOpenByDefault });
+  const workloads = workloadReview(options, access);
+  const groups = groupReview(options, access);
   const consumers = new ConsumerReview({
     api,
     nodes: () => facts.nodes(),
@@ -48,20 +49,23 @@ export function quotaReviews(
   };
 }
 
-function workloadReview(options: QuotaReviewsOptions): WorkloadReview {
-  const { api, engine, reader, reconciler, isOpenByDefault, reservationMs, waiting = null } = options;
+function workloadReview(options: QuotaReviewsOptions, access: NamespaceAccess): WorkloadReview {
+  const { engine, reader, reconciler, reservationMs, waiting = null } = options;
   return new WorkloadReview({
     waiting,
     engine,
     reader,
-    access: new NamespaceAccess({ api, observed: (name) => reconciler.group(name), isOpenByDefault }),
+    access,
     reservationMs,
+    endEarlier: (key, uid) => reconciler.endEarlier(key, uid),
+    settleLimits: (group) => reconciler.settleLimits(group),
+    withRunning: (demand) => reconciler.withRunning(demand),
     observedVersion: (uid) => reconciler.workloadOf(uid)?.version ?? null,
     admitted: (uid) => reconciler.admitted(uid),
   });
 }
 
-function groupReview(options: QuotaReviewsOptions): GroupReview {
+function groupReview(options: QuotaReviewsOptions, access: NamespaceAccess): GroupReview {
   const { engine, api, reconciler, facts, reservationMs, isOpenByDefault } = options;
   return new GroupReview({
     isOpenByDefault,
@@ -69,6 +73,9 @@ function groupReview(options: QuotaReviewsOptions): GroupReview {
     engine,
     api,
     observed: (name) => reconciler.group(name),
+    access,
+    reserved: (group) => reconciler.awaitLimits(group),
+    settleLimits: (group) => reconciler.settleLimits(group),
     reservationMs,
     chargeable: () => ({
       kinds: facts.policy.kinds,

@@ -1,6 +1,14 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { type Demand, type QuotaEngine, apiGroupOf, evaluateAlone, type Evaluation } from '../../quota/internal.js';
+import {
+  type Decision,
+  type Demand,
+  type QuotaEngine,
+  apiGroupOf,
+  evaluateAlone,
+  refKey,
+  type Evaluation,
+} from '../../quota/internal.js';
 import { GROUP_LABEL } from '../../manifests/group-label.js';
 import { withReplicas } from '../kinds.js';
 import { versionOf, type KubeObject } from '../../kube/object.js';
@@ -16,9 +24,15 @@ export interface WorkloadReviewOptions {
   /** Evaluates workloads. */
   readonly reader: WorkloadReader;
   /** Which namespaces may charge which groups. */
-  readonly access: NamespaceAccess;
+  readonly access: Pick<NamespaceAccess, 'missing' | 'refusal'>;
   /** The informer's version of an object, by uid; null where it has none. */
   readonly observedVersion: (uid: string) => number | null;
+  /** Ends what is charged for an earlier object of the same name, and charges what that left; `uid` is the new one. */
+  readonly endEarlier: (key: string, uid: string) => Promise<void>;
+  /** Takes over the limits of a group whose changed object was stored. */
+  readonly settleLimits: (group: string) => Promise<void>;
+  /** A demand together with the pods that run below its object and that it does not cover. */
+  readonly withRunning: (demand: Demand) => Demand;
   /** Called with the uid of each admitted object: this process reconciles it first. */
   readonly admitted: (uid: string) => void;
   /** The workloads that wait for quota; null without an arbitrator. */
@@ -61,7 +75,21 @@ export class WorkloadReview {
     const isNamed = oldObject !== null || object.metadata?.generateName === undefined;
     const priorityOf = (): Promise<number> => this.#options.reader.priorityOf(object);
     const context = { version: versionOf(oldObject), isNamed, isCurrent, priorityOf, dryRun, user };
-    return this.#admit(wanted.demand, before?.ok === true ? before.demand : null, context);
+    const response = await this.#admit(wanted.demand, before?.ok === true ? before.demand : null, context);
+    return response.code === 403 && this.#runsAlready(oldObject, object) ? ALLOWED : response;
+  }
+
+  /**
+   * Whether an object asks for nothing that it did not have: its owner covered it, and releases it. It runs, and is
+   * charged when it is observed; a refusal would only keep it from being released.
+   */
+  #runsAlready(oldObject: KubeObject | null, object: KubeObject): boolean {
+    const aloneOf = (each: KubeObject | null): Demand | null => {
+      const alone = each === null ? null : evaluateAlone(each, this.#options.reader.options()).evaluation;
+      return alone?.ok === true ? alone.demand : null;
+    };
+    const [had, has] = [aloneOf(oldObject), aloneOf(object)];
+    return had !== null && has !== null && !grows(had, has);
   }
 
   /** Reviews a workload without a group in a namespace that requires one. */
@@ -169,17 +197,21 @@ export class WorkloadReview {
   }
 
   async #admit(
-    demand: Demand,
+    asked: Demand,
     before: Demand | null,
     { version, isNamed, isCurrent, priorityOf, dryRun, user }: AdmissionContext,
   ): Promise<AdmissionResponse> {
     const { engine, reservationMs, waiting } = this.#options;
     // A demand that does not grow is covered by the charge of the previous object.
-    if (before !== null && !grows(before, demand)) return ALLOWED;
+    if (before !== null && !grows(before, asked)) return ALLOWED;
+    const { uid = '' } = asked.workload;
+    if (before === null) await this.#options.endEarlier(refKey(asked.workload), uid);
+    const demand = this.#options.withRunning(asked);
     if (demand.group === '') return admissionResponseOf(await engine.admit(demand, { dryRun: true }));
+    const missing = await this.#options.access.missing(demand.group);
+    if (missing !== null) return forbidden(`GroupNotFound: ${missing}`);
     const refused = await this.#options.access.refusal(demand.group, demand.workload.namespace ?? '');
     if (refused !== null) return forbidden(`NamespaceNotAllowed: ${refused}`);
-    const uid = demand.workload.uid ?? '';
     if (dryRun) return admissionResponseOf(await engine.admit(demand, { dryRun: true }));
     if (!(await isCurrent())) return CHANGED_MEANWHILE;
     const kept = (await waiting?.keptFrom(demand)) ?? null;
@@ -187,14 +219,21 @@ export class WorkloadReview {
       if (isNamed) waiting?.refused(demand, priorityOf);
       return forbidden(kept);
     }
-    const decision = await engine.execute({
-      type: 'reserve',
-      ...demand,
-      workload: { ...demand.workload, version },
-      ttlMs: reservationMs,
-      operation: operationOf(demand, version),
-      actor: user.slice(0, 200),
-    });
+    const reserve = (): Promise<Decision> =>
+      engine.execute({
+        type: 'reserve',
+        ...demand,
+        workload: { ...demand.workload, version },
+        ttlMs: reservationMs,
+        operation: operationOf(demand, version),
+        actor: user.slice(0, 200),
+      });
+    let decision = await reserve();
+    // A raised limit counts once its object was stored, which the watch may not have shown yet.
+    if (!decision.allowed && (engine.status(demand.group)?.limitsReservedUntil ?? null) !== null) {
+      await this.#options.settleLimits(demand.group);
+      decision = await reserve();
+    }
     if (decision.allowed) {
       this.#options.admitted(uid);
       waiting?.admitted(demand);

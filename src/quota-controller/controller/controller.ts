@@ -1,11 +1,10 @@
-import type { QuotaEngine } from '../../quota/index.js';
+import type { QuotaEngine } from '../../quota/internal.js';
 import { MERGE_PATCH } from '../../kube/client.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { conditionOf, type Condition } from '../../kube/condition.js';
 import type { EventRecorder } from '../../kube/events.js';
 import type { Quantities } from '../../manifests/quantities.js';
 import { GROUP_FINALIZER, type GroupObject, type GroupObjectStatus } from '../../kube/quota/group-object.js';
-import type { ServedKind } from '../kinds.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import type { Reconciler } from '../reconciler/reconciler.js';
 import type { Clock } from '../../host/clock.js';
@@ -29,7 +28,6 @@ export interface ControllerOptions {
   readonly engine: QuotaEngine;
   readonly store: KubeStore;
   readonly reconciler: Reconciler;
-  readonly kinds: readonly ServedKind[];
   readonly facts: ClusterFacts;
   /** The policy with which the engine was created. */
   readonly started: QuotaPolicy;
@@ -70,11 +68,13 @@ export class Controller {
    */
   readonly #levels = new Map<string, () => void>();
   #endTicks: () => void = () => undefined;
+  /** Groups without an object that an event has told of. */
+  readonly #announced = new Set<string>();
   #stopped = false;
 
   constructor(options: ControllerOptions) {
     this.#options = { refreshMs: 300_000, reportDelayMs: 300, ...options };
-    const { api, engine, kinds, reconciler, log, clock } = options;
+    const { api, engine, reconciler, log, clock } = options;
     this.#pace = new ReportPace(this.#options.reportDelayMs, LONGEST_REPORT_MS);
     this.#queue = new ReconcileQueue({
       reconcile: (name) => this.#reconcile(name),
@@ -97,9 +97,9 @@ export class Controller {
       catalog: () => facts.policy.catalog,
       api,
       engine,
-      kinds,
       log,
       clock,
+      ownerOf: (uid) => reconciler.ownerOf(uid),
       workloadOf: (uid) => reconciler.workloadOf(uid),
       workload: (key) => reconciler.workload(key),
       whenReady: reconciler.whenSynced(),
@@ -113,7 +113,9 @@ export class Controller {
       this.#putReport(name);
       const parent = reconciler.group(name)?.spec.parent ?? '';
       if (parent !== '') this.#putReport(parent);
+      this.#announceWithoutObject(name);
     });
+    for (const name of reconciler.groupsWithoutObject().keys()) this.#announceWithoutObject(name);
     this.#usageMeter.start();
     for (const { spec } of reconciler.groups()) this.#queue.put(spec.name, 0);
     this.#endTicks = clock.every(
@@ -125,6 +127,26 @@ export class Controller {
     );
     this.#refreshes.start();
     void this.#reportPolicy();
+  }
+
+  /** Records an event for a group of the ledger that the API server does not have. */
+  #announceWithoutObject(name: string): void {
+    const { reconciler, events } = this.#options;
+    const problem = reconciler.groupsWithoutObject().get(name);
+    if (problem === undefined) return void this.#announced.delete(name);
+    if (this.#announced.has(name)) return;
+    this.#announced.add(name);
+    const message = `the ledger has group ${name}, and the API server has no such object; it ends with its workloads: ${problem}`;
+    events.record(
+      { apiVersion: API_VERSION, kind: GROUP_KIND, namespace: '', name, uid: '' },
+      { type: 'Warning', reason: 'GroupWithoutObject', message },
+    );
+  }
+
+  /** Children of a group in the ledger that the API server does not have. */
+  #childrenWithoutObject(parent: string): readonly string[] {
+    const { reconciler, engine } = this.#options;
+    return [...reconciler.groupsWithoutObject().keys()].filter((name) => engine.status(name)?.parent === parent);
   }
 
   /** Rereads workloads after a change of the policy or of cluster facts. */
@@ -164,11 +186,6 @@ export class Controller {
     await reportPolicy(api, policyObject, started, clock.now()).catch((error: unknown) =>
       log.warn({ err: error }, 'writing the status of the quota policy failed; the next refresh tries again'),
     );
-  }
-
-  /** Updates the set of kinds that the API server serves. */
-  serve(kinds: readonly ServedKind[]): void {
-    this.#usageMeter.serve(kinds);
   }
 
   async stop(): Promise<void> {
@@ -249,6 +266,7 @@ export class Controller {
       now,
       this.#audit.misplaced(name),
       this.#options.store.sizeOf(name)?.objectBytes,
+      this.#childrenWithoutObject(name),
     );
     const { borrowedHoursHalfLifeMs: halfLifeMs } = facts.policy;
     if (halfLifeMs === null) this.#borrowed.forget(name);

@@ -1,5 +1,5 @@
 import { MAX_RESERVATIONS } from '../../quota/internal.js';
-import type { GroupStatus } from '../../quota/index.js';
+import type { GroupStatus } from '../../quota/internal.js';
 import { conditionsAt, type ConditionState } from '../../kube/condition.js';
 import { timestamp } from '../../kube/json.js';
 import { usageOf, type GroupObject, type GroupObjectStatus } from '../../kube/quota/group-object.js';
@@ -14,7 +14,7 @@ const NAMED_PODS = 5;
 /**
  * Computes the status that a group object should have. `known` is null for a group that the ledger does not have, and
  * `problem` says why. `misplaced` lists pods on other types than declared; null where no policy names types of nodes.
- * `ledgerBytes` is the size of the ledger object.
+ * `ledgerBytes` is the size of the ledger object. `withoutObject` lists children that only the ledger has.
  */
 export function groupReport(
   object: GroupObject,
@@ -23,11 +23,12 @@ export function groupReport(
   now: number,
   misplaced: readonly string[] | null = null,
   ledgerBytes = 0,
+  withoutObject: readonly string[] = [],
 ): GroupObjectStatus {
   const { generation, status: before } = object;
   const conditions = conditionsAt(
     now,
-    findingsOf(object, known, problem, misplaced, ledgerBytes),
+    [...findingsOf(object, known, problem, misplaced, ledgerBytes), ...withoutObjectFinding(withoutObject)],
     before.conditions,
     generation,
   );
@@ -92,6 +93,13 @@ function pressureOf(known: GroupStatus | null, ledgerBytes: number): readonly Co
   ];
   if (messages.length === 0) return [];
   return [{ type: 'LedgerPressure', status: 'True', reason: 'NearLimit', message: messages.join('; ') }];
+}
+
+/** Children that the ledger charges to the group, and that the API server does not have. */
+function withoutObjectFinding(children: readonly string[]): readonly ConditionState[] {
+  if (children.length === 0) return [];
+  const message = `the API server does not have ${children.slice(0, NAMED_PODS).join(', ')}: a child ends with its workloads, and holds quota of this group until then`;
+  return [{ type: 'ChildWithoutObject', status: 'True', reason: 'NotInApiServer', message }];
 }
 
 function misplacedFinding(pods: readonly string[]): ConditionState {

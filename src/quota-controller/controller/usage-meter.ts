@@ -1,11 +1,9 @@
-import { type QuotaEngine, type Command, type Types, refOfKey } from '../../quota/index.js';
+import { type QuotaEngine, type Command, type Types, refOfKey } from '../../quota/internal.js';
 import { DEFAULT_CATALOG, type CardCatalog } from '../../manifests/gpu-resources.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
-import type { ServedKind } from '../kinds.js';
-import { MAX_OWNERS } from '../ownership.js';
+import { MAX_OWNERS } from '../reconciler/owned-pods.js';
 import type { StructuredLog } from '../../host/structured-log.js';
-import type { KubeObject } from '../../kube/object.js';
 import type { WorkloadObject } from '../reconciler/workload-object.js';
 import type { Clock } from '../../host/clock.js';
 import { ReconcileQueue } from '../../kube/reconcile-queue.js';
@@ -18,7 +16,8 @@ import { readPodObject, type PodObject } from './pod-object.js';
 export interface UsageMeterOptions {
   readonly api: WatchableApi;
   readonly engine: QuotaEngine;
-  readonly kinds: readonly ServedKind[];
+  /** Uid of the controller of an object; null where it has none, or is not known. */
+  readonly ownerOf: (uid: string) => string | null;
   /** The workload with this uid; null where there is none that names a group. */
   readonly workloadOf: (uid: string) => WorkloadObject | null;
   /** The same by `refKey`. */
@@ -31,11 +30,6 @@ export interface UsageMeterOptions {
   readonly audit?: PlacementAudit;
   readonly log: StructuredLog;
   readonly clock: Clock;
-}
-
-interface Link {
-  readonly uid: string;
-  readonly ownerUid: string;
 }
 
 /** The workload and group that are charged for a pod. */
@@ -64,10 +58,7 @@ const OWNER_RETRIES_MS = [500, 2_000, 10_000, 60_000];
 export class UsageMeter {
   readonly #options: UsageMeterOptions;
   readonly #pods: Informer<PodObject>;
-  /** Informers of owners, by path of the kind. */
-  readonly #links = new Map<string, Informer<Link>>();
   readonly #podByUid = new Map<string, PodObject>();
-  readonly #ownerOf = new Map<string, string>();
   /** By pod uid; kept while the pod exists, because its owners may be deleted before it. */
   readonly #accounts = new Map<string, Account>();
   readonly #ownerRetries = new Map<string, number>();
@@ -83,7 +74,7 @@ export class UsageMeter {
 
   constructor(options: UsageMeterOptions) {
     this.#options = options;
-    const { api, kinds, catalog } = options;
+    const { api, catalog } = options;
     this.#queue = new ReconcileQueue({
       reconcile: (uid) => this.#reconcile(uid),
       failed: (uid, error) =>
@@ -92,7 +83,6 @@ export class UsageMeter {
       log: options.log,
     });
     this.#pods = api.informer({ path: '/api/v1/pods', keep: (object) => readPodObject(object, catalog) });
-    this.#link(kinds);
     const { engine, workload, lastWatchedAt, clock } = options;
     this.#claims = new ClaimMeter({
       engine,
@@ -119,50 +109,13 @@ export class UsageMeter {
       }
       if (this.#isCharging) this.#queue.put(uid, 0);
     });
-    for (const informer of this.#informers()) informer.start();
+    this.#pods.start();
     void this.#startCharging();
-  }
-
-  /** Updates the set of kinds that the API server serves. */
-  serve(kinds: readonly ServedKind[]): void {
-    if (this.#stopped) return;
-    for (const links of this.#link(kinds)) links.start();
-    for (const [path, links] of this.#links) {
-      if (kinds.some((kind) => kind.path === path)) continue;
-      this.#links.delete(path);
-      for (const { uid } of links.values()) this.#ownerOf.delete(uid);
-      void links.stop();
-    }
-  }
-
-  /** Creates informers for the owners of new kinds. */
-  #link(kinds: readonly ServedKind[]): readonly Informer<Link>[] {
-    return kinds
-      .filter(
-        ({ resource, path, evaluator }) =>
-          resource !== 'pods' &&
-          evaluator.amounts === undefined &&
-          evaluator.labels === undefined &&
-          !this.#links.has(path),
-      )
-      .map(({ path }) => {
-        const links = this.#options.api.informer({ path, isMetadataOnly: true, keep: readLink });
-        links.onChange(({ before, after }) => {
-          if (after !== null) this.#ownerOf.set(after.uid, after.ownerUid);
-          else if (before !== null) this.#ownerOf.delete(before.uid);
-        });
-        this.#links.set(path, links);
-        return links;
-      });
-  }
-
-  #informers(): readonly Informer<unknown>[] {
-    return [this.#pods, ...this.#links.values()];
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    await Promise.all(this.#informers().map((informer) => informer.stop()));
+    await this.#pods.stop();
     await this.#queue.stop();
   }
 
@@ -219,10 +172,7 @@ export class UsageMeter {
 
   async #startCharging(): Promise<void> {
     const { engine, lastWatchedAt, whenReady, clock } = this.#options;
-    await whenReady;
-    // Kinds may be added or removed during the wait.
-    while (!this.#stopped && !this.#informers().every(({ synced }) => synced))
-      await Promise.all(this.#informers().map((informer) => informer.whenSynced()));
+    await Promise.all([whenReady, this.#pods.whenSynced()]);
     if (this.#stopped) return;
     for (const change of engine.records()) {
       if (change.kind !== 'pod' || change.value === null) continue;
@@ -351,7 +301,7 @@ export class UsageMeter {
       if (workload !== null && workload.demand !== null) found = workload;
       // Pods own objects that their controllers created: the workers of a LeaderWorkerSet, the executors of a Spark
       // driver.
-      const parent = this.#ownerOf.get(uid) ?? this.#podByUid.get(uid)?.ownerUid ?? uid;
+      const parent = this.#options.ownerOf(uid) ?? this.#podByUid.get(uid)?.ownerUid ?? uid;
       if (parent === uid) break;
       uid = parent;
     }
@@ -360,11 +310,4 @@ export class UsageMeter {
     this.#accounts.set(pod.uid, account);
     return account;
   }
-}
-
-/** The owner of an object; null for an object without a controller, as most workloads are. */
-function readLink(object: unknown): Link | null {
-  const { metadata } = object as KubeObject;
-  const owner = metadata?.ownerReferences?.find(({ controller }) => controller === true);
-  return metadata?.uid === undefined || owner === undefined ? null : { uid: metadata.uid, ownerUid: owner.uid };
 }

@@ -20,7 +20,7 @@ import type { ClusterPod } from '../arbitrator/cluster-pod.js';
 import type { ClusterView } from '../arbitrator/cluster-view.js';
 import type { Evictor } from '../arbitrator/evictor.js';
 import type { Reconciler } from '../reconciler/reconciler.js';
-import type { WorkloadObject } from '../reconciler/workload-object.js';
+import { isRunning, type WorkloadObject } from '../reconciler/workload-object.js';
 import { numbers, RETRY_WITHIN_MS } from './waiting-workloads.js';
 import { stopOf } from './workload-stop.js';
 import { WorkloadStopper, type WaitingInGroup, type WorkloadStopperOptions } from './workload-stopper.js';
@@ -210,7 +210,10 @@ export class GroupArbitrator {
             budgets.some(({ length }) => length > 1),
           isDeferred:
             (mark !== undefined && now < mark.deferredUntil) || own.some(({ uid }) => evictor.markOf(uid).isProtected),
-          isLeaving: object?.terminating === true || (mark !== undefined && now < mark.leavingUntil),
+          // What wants no pods any more is charged until those that it had are gone.
+          isLeaving:
+            (object !== null && (object.terminating || object.isHeld || !isRunning(object))) ||
+            (mark !== undefined && now < mark.leavingUntil),
         };
       }),
     );

@@ -50,6 +50,8 @@ export class ChargeReader {
     const group = named[groupLabel] ?? options.defaultGroup?.(namespace) ?? '';
     const labels = { ...named, [groupLabel]: group };
     if (group === '') return { is: 'free', reason: `not charged: it has no label ${groupLabel}` };
+    const missing = await access.missing(group);
+    if (missing !== null) return { is: 'refused', reason: `GroupNotFound: ${missing}` };
     const refused = await access.refusal(group, namespace);
     if (refused !== null) return { is: 'refused', reason: `NamespaceNotAllowed: ${refused}` };
     const kinds = [{ ...WORKLOAD_KIND, labels: () => new Map(Object.entries(labels)) }, ...(options.kinds ?? [])];
@@ -76,8 +78,8 @@ export class ChargeReader {
   async #chargedOwner({ kind = '', metadata }: KubeObject, demand: Demand): Promise<OwnerReference | null> {
     const owner = metadata?.ownerReferences?.find(({ controller }) => controller === true);
     if (owner === undefined) return null;
-    const { namespace = '', labels = {} } = metadata ?? {};
-    const charge = await this.#options.reader.ownership.chargeOf({ kind, namespace, labels, owner, demand });
+    const { uid = '', namespace = '', labels = {} } = metadata ?? {};
+    const charge = await this.#options.reader.ownership.chargeOf({ uid, kind, namespace, labels, owner, demand });
     return charge.kind === 'covered' || charge.demand !== demand ? owner : null;
   }
 }

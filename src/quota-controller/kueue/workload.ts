@@ -1,4 +1,4 @@
-import { refKey, type Evaluator } from '../../quota/index.js';
+import { refKey, type Evaluator } from '../../quota/internal.js';
 import type { KubeObject, OwnerReference } from '../../kube/object.js';
 
 /** Kueue's API group. */
@@ -69,6 +69,7 @@ interface WorkloadManifest extends KubeObject {
     readonly admission?: {
       readonly podSetAssignments?: readonly { readonly name: string; readonly count?: number }[];
     };
+    readonly reclaimablePods?: readonly { readonly name: string; readonly count: number }[];
     readonly admissionChecks?: readonly (CheckEntry & {
       readonly podSetUpdates?: readonly { readonly annotations?: Readonly<Record<string, string>> }[];
     })[];
@@ -122,8 +123,8 @@ export function isDecidable(workload: Workload): boolean {
 }
 
 /**
- * A Workload is charged from the answer Ready of the AdmissionCheck until Kueue stops, finishes or deletes it. Its
- * labels are those that the answer records.
+ * A Workload is charged from the answer Ready of the AdmissionCheck until Kueue finishes or deletes it, or has stopped it
+ * and needs its quota no longer. Its labels are those that the answer records.
  */
 export const WORKLOAD_KIND: Evaluator = {
   apiGroup: KUEUE,
@@ -131,15 +132,21 @@ export const WORKLOAD_KIND: Evaluator = {
   resource: `workloads.${KUEUE}`,
   charges: true,
   labels: (_reader, object) => new Map(Object.entries(readKueueWorkload(object)?.chargedTo ?? {})),
+  // Kueue takes the answer back when it stops a Workload, and its own quota when the pods are gone.
+  isHeld: (_reader, object) => {
+    const workload = readKueueWorkload(object);
+    return workload !== null && workload.isReserved && workload.isEvicted && !workload.isFinished;
+  },
   pods: (_reader, object) => {
     const { spec, status } = object as WorkloadManifest;
-    // Kueue may admit fewer pods than a Workload asks for.
+    // Kueue may admit fewer pods than a Workload asks for, and needs no quota for those that have ended.
     const admitted = new Map(
       (status?.admission?.podSetAssignments ?? []).map(({ name, count }) => [name, count] as const),
     );
+    const ended = new Map((status?.reclaimablePods ?? []).map(({ name, count }) => [name, count] as const));
     return (spec?.podSets ?? []).map(({ name, count, template }, index) => ({
       name,
-      count: admitted.get(name) ?? count,
+      count: Math.max(0, (admitted.get(name) ?? count) - (ended.get(name) ?? 0)),
       template,
       path: `spec.podSets[${index}].template`,
     }));

@@ -1,7 +1,7 @@
 import type { Clock } from '../../host/clock.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
-import type { Decision, QuotaEngine } from '../../quota/index.js';
+import type { Decision, QuotaEngine } from '../../quota/internal.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
 import { GROUPS_PATH, itemPath } from '../../kube/quota/names.js';
 import { isUpToDate } from './group-drift.js';
@@ -27,6 +27,8 @@ export class GroupReconciler {
   /** Since when groups in the ledger have no object; -Infinity after an observed deletion. */
   readonly #absent = new Map<string, number>();
   readonly #problems = new Map<string, string>();
+  /** Groups of the ledger that the API server does not have, and why they are still there. */
+  readonly #withoutObject = new Map<string, string>();
   /** Groups with reserved limits, and when the reservation expires. */
   readonly #reservedUntil = new Map<string, number>();
 
@@ -45,6 +47,14 @@ export class GroupReconciler {
   /** Why the ledger differs from a group's object; null if it does not. */
   problemOf(name: string): string | null {
     return this.#problems.get(name) ?? null;
+  }
+
+  /**
+   * Groups of the ledger without an object that nothing can bring any more, and why they have not ended yet. Each ends
+   * when it has no workloads and no children.
+   */
+  withoutObject(): ReadonlyMap<string, string> {
+    return this.#withoutObject;
   }
 
   /** Records the observed object of a group; null after its deletion. */
@@ -70,8 +80,8 @@ export class GroupReconciler {
       if (known !== null && !known.conditions.some(({ type }) => type === 'Terminating'))
         decision = await engine.execute({ type: 'terminateGroup', name });
     } else if (known === null) decision = await this.#add(object);
-    else if (!isUpToDate(object, known, engine.now)) {
-      decision = await this.#update(object);
+    else if (known.limitsReservedUntil !== null || !isUpToDate(object, known, engine.now)) {
+      decision = await this.#update(name);
       this.awaitReservation(name);
     }
     // A child whose limit the parent could not pay may fit now.
@@ -83,7 +93,21 @@ export class GroupReconciler {
     const problem = decision === null || decision.allowed ? refusedLoan : decision.message;
     if (problem === null) this.#problems.delete(name);
     else this.#problems.set(name, problem);
-    this.#options.changed(name);
+    const parent = this.#noteWithoutObject(name, object === undefined ? problem : null) ? known?.parent : undefined;
+    for (const changed of [name, parent ?? '']) if (changed !== '') this.#options.changed(changed);
+  }
+
+  /** Whether this changes which groups have no object. */
+  #noteWithoutObject(name: string, problem: string | null): boolean {
+    if (problem === null) return this.#withoutObject.delete(name);
+    const isNew = !this.#withoutObject.has(name);
+    this.#withoutObject.set(name, problem);
+    return isNew;
+  }
+
+  /** Ends the limit reservation of a group if its object was stored since; rejects if the API server fails. */
+  async settleLimits(name: string): Promise<void> {
+    if ((this.#options.engine.status(name)?.limitsReservedUntil ?? null) !== null) await this.#update(name);
   }
 
   /**
@@ -106,7 +130,7 @@ export class GroupReconciler {
    * Gives the ledger the limits of a group's object as the API server has it now: the watch may be silent, and an older
    * object would lower limits that were admitted since. Null for an object that no longer exists.
    */
-  async #update({ spec: { name } }: GroupObject): Promise<Decision | null> {
+  async #update(name: string): Promise<Decision | null> {
     const { api, engine } = this.#options;
     const answer = await api.request({ method: 'GET', path: itemPath(GROUPS_PATH, name) });
     if (!answer.ok && answer.code !== 'not-found') throw new KubeError(`group ${name} cannot be read`, answer);

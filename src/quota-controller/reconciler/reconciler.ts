@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Turn } from '../../host/turn.js';
-import type { QuotaEngine, EvaluationOptions } from '../../quota/index.js';
+import type { Demand, QuotaEngine, EvaluationOptions } from '../../quota/internal.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
-import type { ServedKind } from '../kinds.js';
+import { readObject, type ServedKind } from '../kinds.js';
+import { QUEUE_LABEL } from '../kueue/workload.js';
 import { Listeners } from '../../host/listeners.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import { GROUPS_PATH } from '../../kube/quota/names.js';
@@ -15,11 +16,23 @@ import { Pause } from '../../host/pause.js';
 import { ReconcileQueue } from '../../kube/reconcile-queue.js';
 import { levelsOf } from './group-drift.js';
 import { GroupReconciler } from './group-reconciler.js';
-import { KnownWorkloads } from './known-workloads.js';
 import { LedgerWatch } from './ledger-watch.js';
 import { listWorkloads } from './list-workloads.js';
+import type { KnownWorkloads } from './known-workloads.js';
+import type { OwnedPods } from './owned-pods.js';
+import { OwnerWatch } from './owner-watch.js';
 import { ReservationCheck } from './reservation-check.js';
-import { readWorkloadObject, selectorOf, WORKLOADS_PER_PAGE, type WorkloadObject } from './workload-object.js';
+import {
+  accountOf,
+  inAccount,
+  isPodKind,
+  readOwnedObject,
+  readWorkloadObject,
+  selectorOf,
+  WORKLOADS_PER_PAGE,
+  type Account,
+  type WorkloadObject,
+} from './workload-object.js';
 import { WorkloadReconciler } from './workload-reconciler.js';
 
 export interface ReconcilerOptions {
@@ -30,12 +43,21 @@ export interface ReconcilerOptions {
   readonly evaluation: () => EvaluationOptions;
   /** Computes the charges of objects with owners. */
   readonly ownership: Ownership;
+  /** The workloads that are charged, and what they own; `ownership` reads them. */
+  readonly known: KnownWorkloads;
+  readonly owned: OwnedPods;
   readonly log: StructuredLog;
   readonly clock: Clock;
   /** Delay after which this process reconciles an object that another replica admitted. */
   readonly othersMs?: number;
   /** How long an admission is reserved until its object is observed. */
   readonly reservationMs: number;
+}
+
+/** A charge of the ledger. */
+interface Charged extends Account {
+  readonly key: string;
+  readonly uid: string;
 }
 
 /** Maximum number of remembered admissions of this process. */
@@ -57,7 +79,8 @@ export class Reconciler {
   readonly #workloads = new Map<string, Informer<WorkloadObject>>();
   #kinds: readonly ServedKind[];
   readonly #ledgers: LedgerWatch;
-  readonly #known = new KnownWorkloads();
+  readonly #known: KnownWorkloads;
+  readonly #owners: OwnerWatch;
   readonly #workloadReconciler: WorkloadReconciler;
   /** Deleted objects that the ledger still has to release, with their last group. */
   readonly #deleted = new Map<string, WorkloadObject>();
@@ -108,10 +131,19 @@ export class Reconciler {
       },
     });
     this.#kinds = kinds;
-    const { evaluation, ownership } = options;
+    const { evaluation, ownership, known, owned } = options;
+    this.#known = known;
     this.#workloadReconciler = new WorkloadReconciler({
-      ...{ api, engine, evaluation, ownership, log, known: this.#known },
+      ...{ api, engine, evaluation, ownership, log, known, owned },
       kinds: () => this.#kinds,
+    });
+    this.#owners = new OwnerWatch({
+      ...{ api, known, owned },
+      kinds: () => this.#kinds,
+      read: (kind, object) => this.#workloadReconciler.read(kind, object),
+      changed: (before, after) => this.#workloadChanged(before, after),
+      reconsider: (uid) => this.reconsider(uid),
+      loosened: (uid) => this.#enqueue(looseKey(uid), uid),
     });
     this.#reservations = new ReservationCheck({
       api,
@@ -136,6 +168,21 @@ export class Reconciler {
     return this.#groups.problemOf(group);
   }
 
+  /** Follows the changed limits of a group that this process admitted, until the object is seen or cannot come. */
+  awaitLimits(group: string): void {
+    this.#groups.awaitReservation(group);
+  }
+
+  /** Takes over the limits of a group if its object was stored with them; rejects if the API server fails. */
+  settleLimits(group: string): Promise<void> {
+    return this.#groups.settleLimits(group);
+  }
+
+  /** Groups of the ledger that the API server does not have, and why they have not ended yet. */
+  groupsWithoutObject(): ReadonlyMap<string, string> {
+    return this.#groups.withoutObject();
+  }
+
   groups(): readonly GroupObject[] {
     return this.#groups.groups();
   }
@@ -154,6 +201,11 @@ export class Reconciler {
     return this.#known.withUid(uid);
   }
 
+  /** Uid of the controller of an object; null where it has none, or is not known. */
+  ownerOf(uid: string): string | null {
+    return this.#options.owned.ownerOf(uid);
+  }
+
   workloads(): readonly WorkloadObject[] {
     return this.#known.values();
   }
@@ -162,6 +214,34 @@ export class Reconciler {
   reconsider(uid: string): void {
     const object = this.#known.withUid(uid);
     if (object !== null && this.#synced) this.#queue.put(object.key, 0);
+  }
+
+  /**
+   * Ends an earlier object of the same name before a new one is decided about: what it left is charged by itself. The
+   * watch may not have shown its end. Rejects if the API server fails.
+   */
+  async endEarlier(key: string, uid: string): Promise<void> {
+    const earlier = this.#known.named(key);
+    if (earlier !== null && earlier.uid !== uid) {
+      const { api } = this.#options;
+      const object = await readObject(api, earlier.kind, earlier.namespace, earlier.name);
+      if (object?.metadata?.uid !== earlier.uid) this.#workloadChanged(earlier, null);
+    }
+    const ended = [...this.#deleted].filter(([, gone]) => gone.key === key && gone.uid !== uid);
+    for (const [at] of ended) await this.#reconcile(at);
+  }
+
+  /**
+   * The demand of an object that grows, together with the pods that run below it and that it does not cover: the pods
+   * that it asks for start beside them.
+   */
+  withRunning(demand: Demand): Demand {
+    const object = this.#known.withUid(demand.workload.uid ?? '');
+    const now = object?.demand ?? null;
+    // Kueue holds an object back until its earlier pods are gone.
+    if (object === null || now === null || object.labels[QUEUE_LABEL] !== undefined) return demand;
+    const beside = this.#workloadReconciler.withRunning(object, now, null).podSets.slice(now.podSets.length);
+    return beside.length === 0 ? demand : { ...demand, podSets: [...demand.podSets, ...beside] };
   }
 
   /** Records that this process admitted an object. */
@@ -199,27 +279,36 @@ export class Reconciler {
     }
   }
 
+  #readPod(kind: ServedKind, object: unknown): WorkloadObject | null {
+    const pod = readOwnedObject(kind, object, this.#options.evaluation());
+    return pod !== null && this.#owners.concerns(pod) ? pod : null;
+  }
+
   /** Creates informers for new kinds. */
-  #watch(kinds: readonly ServedKind[]): readonly Informer<WorkloadObject>[] {
+  #watch(kinds: readonly ServedKind[]): readonly Informer<unknown>[] {
     const { api, evaluation } = this.#options;
     this.#watchesUnlabelled = evaluation().defaultGroup !== undefined;
-    return kinds
+    const workloads = kinds
       .filter(({ path }) => !this.#workloads.has(path))
       .map((kind) => {
+        const isPod = isPodKind(kind);
         const informer = api.informer({
           path: kind.path,
-          labelSelector: selectorOf(kind, evaluation()),
+          labelSelector: isPod ? undefined : selectorOf(kind, evaluation()),
           pageSize: WORKLOADS_PER_PAGE,
-          keep: (object) => readWorkloadObject(kind, object, evaluation()),
+          keep: (object) => (isPod ? this.#readPod(kind, object) : readWorkloadObject(kind, object, evaluation())),
         });
-        informer.onChange(({ before, after }) => this.#workloadChanged(before, after));
+        informer.onChange(({ before, after }) =>
+          isPod ? this.#owners.podChanged(before, after) : this.#workloadChanged(before, after),
+        );
         this.#workloads.set(kind.path, informer);
         return informer;
       });
+    return [...workloads, ...this.#owners.serve(kinds)];
   }
 
   #informers(): readonly Informer<unknown>[] {
-    return [this.#groupInformer, this.#ledgers.informer, ...this.#workloads.values()];
+    return [this.#groupInformer, this.#ledgers.informer, ...this.#workloads.values(), ...this.#owners.informers()];
   }
 
   async stop(): Promise<void> {
@@ -242,11 +331,15 @@ export class Reconciler {
     const charged = [...this.#charged()];
     const there = await this.#relist(() => true, goesOn);
     if (there === null) return false;
-    const gone = charged.filter(({ key, uid }) => there.get(key) !== uid);
-    for (const { key, uid, group } of gone) {
+    const gone: Charged[] = [];
+    for (const entry of charged) {
+      if (there.get(entry.key) === entry.uid) continue;
       if (!goesOn()) return false;
+      if (await this.#owners.isLeft(entry, entry)) continue;
+      const { key, uid, group } = entry;
+      gone.push(entry);
       this.#known.unlisted(key, uid);
-      await this.#workloadReconciler.release(key, uid, group);
+      await this.#workloadReconciler.end(key, uid, group);
     }
     if (gone.length > 0)
       log.warn({ workloads: gone.slice(0, 20).map(({ key }) => key) }, 'released workloads whose objects are gone');
@@ -263,9 +356,10 @@ export class Reconciler {
   }
 
   /** Workloads with a uid that the ledger charges. */
-  *#charged(): Generator<{ readonly key: string; readonly uid: string; readonly group: string }> {
+  *#charged(): Generator<Charged> {
     for (const { kind, key, group, value } of this.#options.engine.records())
-      if (kind === 'workload' && value !== null && value.uid !== '') yield { key, uid: value.uid, group };
+      if (kind === 'workload' && value !== null && value.uid !== '')
+        yield { key, uid: value.uid, group, types: value.podSets[0]?.shape.types ?? {} };
   }
 
   #queueGroups(): void {
@@ -390,12 +484,15 @@ export class Reconciler {
     if (after === null) {
       this.#known.ended(object);
       if (last.group === '') return;
+      this.#owners.ended(last);
       this.#deleted.set(deletedKey(object.uid), last);
       this.#enqueue(deletedKey(object.uid), object.uid);
       return;
     }
-    this.#known.watched(after);
-    if (last.group !== '' || after.group !== '') this.#enqueue(after.key, after.uid);
+    const loose = after.isLabelled ? null : this.#options.owned.looseAccount(after.uid);
+    const account = loose ?? (after.isHeld && last !== object ? accountOf(last) : null);
+    this.#known.watched(account === null ? after : inAccount(after, account));
+    if (last.group !== '' || after.group !== '' || account !== null) this.#enqueue(after.key, after.uid);
   }
 
   #enqueue(key: string, uid: string): void {
@@ -419,11 +516,12 @@ export class Reconciler {
   async #reconcile(key: string): Promise<void> {
     const gone = this.#deleted.get(key);
     if (gone !== undefined) {
-      await this.#workloadReconciler.release(gone.key, gone.uid, gone.group);
+      await this.#workloadReconciler.end(gone.key, gone.uid, gone.group);
       this.#deleted.delete(key);
       this.#admitted.delete(gone.uid);
       return;
     }
+    if (key.startsWith(LOOSE)) return this.#owners.look(key.slice(LOOSE.length));
     if (key.startsWith(GROUP)) return this.#groups.reconcile(key.slice(GROUP.length));
     const object = this.#known.named(key);
     if (object !== null) await this.#workloadReconciler.reconcile(object);
@@ -432,4 +530,6 @@ export class Reconciler {
 
 const GROUP = 'group:';
 const groupKey = (name: string): string => `${GROUP}${name}`;
+const LOOSE = 'loose:';
+const looseKey = (uid: string): string => `${LOOSE}${uid}`;
 const deletedKey = (uid: string): string => `gone:${uid}`;

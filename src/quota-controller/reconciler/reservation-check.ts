@@ -3,8 +3,8 @@ import { Rounds } from '../../host/rounds.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import type { KubeApi } from '../../kube/client.js';
 import { versionOf, type KubeObject } from '../../kube/object.js';
-import { refOfKey, type OpenReservation, type QuotaEngine } from '../../quota/index.js';
-import { readObject, type ServedKind } from '../kinds.js';
+import { refOfKey, type OpenReservation, type QuotaEngine } from '../../quota/internal.js';
+import { readObject, servedKind, type ServedKind } from '../kinds.js';
 
 export interface ReservationCheckOptions {
   readonly api: KubeApi;
@@ -89,7 +89,7 @@ export class ReservationCheck {
     const { id, workload, uid, version, expiresAt } = reservation;
     const { engine, log, found } = this.#options;
     try {
-      const kind = this.#kindOf(workload);
+      const kind = servedKind(this.#options.kinds(), workload);
       const object = kind === null ? null : await this.#read(kind, workload);
       const isOfGroup = kind !== null && object !== null && (await found(kind, object));
       // A later version of the object contains the admitted change, or the API server can no longer store that change.
@@ -99,14 +99,6 @@ export class ReservationCheck {
     } catch (error) {
       log.warn({ err: error, workload }, 'the object of a reservation cannot be read; the reservation stays');
     }
-  }
-
-  /** Null for a kind that is not served: none of its objects exists. */
-  #kindOf(workload: string): ServedKind | null {
-    const { kind } = refOfKey(workload);
-    const isIt = ({ evaluator: { kind: name, apiGroup } }: ServedKind): boolean =>
-      kind === (apiGroup === '' ? name : `${name}.${apiGroup}`);
-    return this.#options.kinds().find(isIt) ?? null;
   }
 
   #read(kind: ServedKind, workload: string): Promise<KubeObject | null> {

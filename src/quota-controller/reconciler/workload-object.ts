@@ -6,11 +6,18 @@ import {
   evaluateAlone,
   type EvaluationOptions,
   type Owner,
+  type Types,
 } from '../../quota/internal.js';
 import { GROUP_LABEL } from '../../manifests/group-label.js';
 import { hasReferences, type ServedKind } from '../kinds.js';
 import { QUEUE_LABEL } from '../kueue/workload.js';
 import { versionOf, type KubeObject } from '../../kube/object.js';
+
+/** The group and the types that an object is charged with. */
+export interface Account {
+  readonly group: string;
+  readonly types: Types;
+}
 
 /** The fields of a workload that the reconciler needs. */
 export interface WorkloadObject {
@@ -31,9 +38,11 @@ export interface WorkloadObject {
   readonly charge: Charge | null;
   /** The controller named by the object, not verified yet. */
   readonly owner: Owner | null;
-  /** Labels of an object with an owner or in a queue of Kueue; empty for others. */
+  /** Labels of an object in a queue of Kueue, or with an owner and no pod; empty for others. */
   readonly labels: Readonly<Record<string, string>>;
   readonly terminating: boolean;
+  /** Whether it names no group any more, and keeps its charge. */
+  readonly isHeld: boolean;
   /** Why the demand cannot be read; null if it can. */
   readonly problem: string | null;
   /** Whether another object holds a part of the demand. */
@@ -60,6 +69,43 @@ export function readWorkloadObject(
   object: unknown,
   options: EvaluationOptions,
 ): WorkloadObject | null {
+  const read = readOwnedObject(kind, object, options, false);
+  const mayBeDefault = kind.evaluator.labels === undefined && options.defaultGroup !== undefined;
+  return read === null || (read.group === '' && !read.isHeld && !mayBeDefault) ? null : read;
+}
+
+/** Whether objects of a kind are pods. */
+export function isPodKind({ evaluator: { apiGroup, kind } }: ServedKind): boolean {
+  return apiGroup === '' && kind === 'Pod';
+}
+
+/** The object as one of this account, for one that names no group. */
+export function inAccount(object: WorkloadObject, { group, types }: Account): WorkloadObject {
+  const charge =
+    object.charge === null ? null : { ...object.charge, group, types: { ...types, ...object.charge.types } };
+  return new CompactWorkload({ ...object, group, charge });
+}
+
+/** The account that a workload is charged to. */
+export function accountOf({ group, charge }: WorkloadObject): Account {
+  return { group, types: charge?.types ?? {} };
+}
+
+/** Whether a workload runs: it is not held back, and has not ended. */
+export function isRunning({ charge }: WorkloadObject): boolean {
+  return charge?.podSets.some(({ count }) => count > 0) === true;
+}
+
+/**
+ * Reads an object that may be charged with another one: it need not name a group. With `evaluatesAll` its demand is read
+ * although no group pays for it.
+ */
+export function readOwnedObject(
+  kind: ServedKind,
+  object: unknown,
+  options: EvaluationOptions,
+  evaluatesAll = true,
+): WorkloadObject | null {
   const { apiGroup, kind: name } = kind.evaluator;
   // Items of lists have no apiVersion and kind.
   const apiVersion = kind.path.startsWith('/apis/') ? kind.path.split('/').slice(2, 4).join('/') : 'v1';
@@ -68,11 +114,10 @@ export function readWorkloadObject(
   const groupLabel = options.groupLabel ?? GROUP_LABEL;
   const labels = kind.evaluator.labels?.(new ManifestReader(), manifest);
   const named = (labels === undefined ? metadata?.labels?.[groupLabel] : labels.get(groupLabel)) ?? '';
-  const mayBeDefault = labels === undefined && options.defaultGroup !== undefined;
-  if (metadata?.uid === undefined || metadata.name === undefined || (named === '' && !mayBeDefault)) return null;
+  if (metadata?.uid === undefined || metadata.name === undefined) return null;
   const { namespace = '', uid } = metadata;
-  const group = named === '' ? (options.defaultGroup?.(namespace) ?? '') : named;
-  const { evaluation, owner } = group === '' ? UNCHARGED : evaluateAlone(manifest, options);
+  const group = named === '' && labels === undefined ? (options.defaultGroup?.(namespace) ?? '') : named;
+  const { evaluation, owner } = group === '' && !evaluatesAll ? UNCHARGED : evaluateAlone(manifest, options);
   const version = versionOf(manifest);
   const ref = { kind: apiGroup === '' ? name : `${name}.${apiGroup}`, namespace, name: metadata.name };
   const demand = evaluation.ok ? evaluation.demand : null;
@@ -85,8 +130,11 @@ export function readWorkloadObject(
     isLabelled: named !== '',
     charge: demand === null ? null : shared(demand),
     owner,
-    // An object without a group of its own is covered by owners of every group, as its labels tell.
-    labels: owner === null && metadata.labels?.[QUEUE_LABEL] === undefined ? NO_LABELS : (metadata.labels ?? NO_LABELS),
+    labels:
+      (owner === null || isPodKind(kind)) && metadata.labels?.[QUEUE_LABEL] === undefined
+        ? NO_LABELS
+        : (metadata.labels ?? NO_LABELS),
+    isHeld: group === '' && kind.evaluator.isHeld?.(new ManifestReader(), manifest) === true,
     terminating: metadata.deletionTimestamp !== undefined,
     refers: group !== '' && hasReferences(manifest) && options.lookup === undefined,
     problem: evaluation.ok ? null : `${evaluation.code}: ${evaluation.reason}`,
@@ -132,6 +180,7 @@ class CompactWorkload implements WorkloadObject {
   readonly owner: Owner | null;
   readonly labels: Readonly<Record<string, string>>;
   readonly terminating: boolean;
+  readonly isHeld: boolean;
   readonly refers: boolean;
   readonly problem: string | null;
 
@@ -146,6 +195,7 @@ class CompactWorkload implements WorkloadObject {
     this.owner = fields.owner;
     this.labels = fields.labels;
     this.terminating = fields.terminating;
+    this.isHeld = fields.isHeld;
     this.refers = fields.refers;
     this.problem = fields.problem;
   }

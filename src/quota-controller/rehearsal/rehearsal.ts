@@ -91,10 +91,15 @@ async function rehearsedReview({ evaluation, kinds, clock }: RehearsalOptions): 
   });
   for (let group = 0; group < GROUPS; group++)
     await engine.createGroup({ name: `rehearsal-${group}`, hard: { 'limits.cpu': 1_000_000, pods: 1_000_000 } });
+  const access = new NamespaceAccess({ api, observed: () => null, isOpenByDefault: true });
   return new WorkloadReview({
     engine,
     reader: new WorkloadReader({ api, evaluation, kinds }),
-    access: new NamespaceAccess({ api, observed: () => null, isOpenByDefault: true }),
+    // The groups of the rehearsal are in its ledger only.
+    access: { missing: async () => null, refusal: (group, namespace) => access.refusal(group, namespace) },
+    endEarlier: async () => undefined,
+    settleLimits: async () => undefined,
+    withRunning: (demand) => demand,
     observedVersion: () => null,
     admitted: () => undefined,
     waiting: null,

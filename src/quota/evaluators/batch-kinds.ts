@@ -1,5 +1,5 @@
 import { jobPods } from './core-kinds.js';
-import { hasCondition, type Evaluator, type TemplatedPods } from './evaluator.js';
+import { hasCondition, statusCount, type Evaluator, type TemplatedPods } from './evaluator.js';
 import type { Json, ManifestReader } from '../../manifests/manifest-reader.js';
 
 /**
@@ -32,6 +32,7 @@ function trainingJob(kind: string, resource: string, roles: string): Evaluator {
     kind,
     resource,
     charges: true,
+    waitsForEnd: true,
     pods(reader, object) {
       const isSuspended = reader.flag(reader.at(object, 'spec', 'runPolicy', 'suspend'));
       const elastic = reader.count(
@@ -42,7 +43,8 @@ function trainingJob(kind: string, resource: string, roles: string): Evaluator {
       return reader.fields(reader.at(object, 'spec', roles), `spec.${roles}`).map(([role, spec]): TemplatedPods => {
         const path = `spec.${roles}.${role}`;
         const replicas = reader.count(reader.at(spec, 'replicas'), `${path}.replicas`, 1);
-        const count = role === 'Worker' ? Math.max(replicas, elastic) : replicas;
+        const most = role === 'Worker' ? Math.max(replicas, elastic) : replicas;
+        const count = Math.max(0, most - statusCount(reader, object, 'status', 'replicaStatuses', role, 'succeeded'));
         return {
           name: role,
           count: isSuspended ? 0 : count,
@@ -53,6 +55,15 @@ function trainingJob(kind: string, resource: string, roles: string): Evaluator {
     },
     isTerminal: (reader, object) => hasCondition(reader, object, ['Succeeded', 'Failed']),
   };
+}
+
+/** How many of the Jobs with a name have succeeded; `list` is a field of the status with an entry for each name. */
+function succeededJobs(reader: ManifestReader, object: Json, list: string, name: string): number {
+  const entries = reader.at(object, 'status', list);
+  const found = Array.isArray(entries)
+    ? (entries as readonly Json[]).find((entry) => reader.at(entry, 'name') === name)
+    : undefined;
+  return statusCount(reader, found, 'succeeded');
 }
 
 /** JobSet: several Jobs, each with replicas. */
@@ -68,11 +79,12 @@ const JOB_SET: Evaluator = {
       .map((jobs, index): TemplatedPods => {
         const path = `spec.replicatedJobs[${index}]`;
         const job = reader.at(jobs, 'template', 'spec');
-        const count =
-          reader.count(reader.at(jobs, 'replicas'), `${path}.replicas`, 1) *
-          jobPods(reader, job, `${path}.template.spec`);
+        const name = reader.text(reader.at(jobs, 'name'), `${path}.name`);
+        const replicas = reader.count(reader.at(jobs, 'replicas'), `${path}.replicas`, 1);
+        const left = Math.max(0, replicas - succeededJobs(reader, object, 'replicatedJobsStatus', name));
+        const count = left * jobPods(reader, job, `${path}.template.spec`);
         return {
-          name: reader.text(reader.at(jobs, 'name'), `${path}.name`),
+          name,
           count: isSuspended ? 0 : count,
           template: reader.at(job, 'template'),
           path: `${path}.template.spec.template`,
@@ -113,7 +125,8 @@ const TRAIN_JOB: Evaluator = {
         const step = reader.at(jobs, 'template', 'metadata', 'labels', TRAINER_STEP);
         const isTrainer = step === undefined ? name === 'node' : step === 'trainer';
         const each = isTrainer ? nodes : jobPods(reader, job, 'spec.runtimeRef');
-        const count = reader.count(reader.at(jobs, 'replicas'), 'spec.runtimeRef', 1) * each;
+        const replicas = reader.count(reader.at(jobs, 'replicas'), 'spec.runtimeRef', 1);
+        const count = Math.max(0, replicas - succeededJobs(reader, object, 'jobsStatus', name)) * each;
         const template = reader.at(job, 'template');
         return {
           name,
@@ -148,6 +161,7 @@ const LEADER_WORKER_SET: Evaluator = {
   kind: 'LeaderWorkerSet',
   resource: 'leaderworkersets.leaderworkerset.x-k8s.io',
   charges: true,
+  waitsForEnd: true,
   pods(reader, object) {
     const replicas = reader.count(reader.at(object, 'spec', 'replicas'), 'spec.replicas', 1);
     const templates = reader.at(object, 'spec', 'leaderWorkerTemplate');

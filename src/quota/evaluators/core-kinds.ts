@@ -1,4 +1,4 @@
-import { hasCondition, type Evaluator, type TemplatedPods } from './evaluator.js';
+import { hasCondition, statusCount, type Evaluator, type TemplatedPods } from './evaluator.js';
 import type { Json, ManifestReader } from '../../manifests/manifest-reader.js';
 
 /** Deployments and similar kinds: `replicas` pods of one template; default 1. */
@@ -8,6 +8,7 @@ function replicated(apiGroup: string, kind: string, resource: string): Evaluator
     kind,
     resource,
     charges: true,
+    waitsForEnd: kind === 'StatefulSet',
     pods(reader, object, { chargeSurge }) {
       const replicas = reader.count(reader.at(object, 'spec', 'replicas'), 'spec.replicas', 1);
       const surge = chargeSurge && kind === 'Deployment' ? surgeOf(reader, object, replicas) : 0;
@@ -27,11 +28,29 @@ function surgeOf(reader: ManifestReader, object: Json, replicas: number): number
   return reader.count(surge, 'spec.strategy.rollingUpdate.maxSurge', 0);
 }
 
-/** Number of parallel pods of a Job. `job` is a JobSpec. */
-export function jobPods(reader: ManifestReader, job: Json, path: string): number {
+/**
+ * Number of parallel pods of a Job that are still to run. `job` is a JobSpec; `status` is the status of a running Job.
+ * A Job without `completions` is a work queue: it starts no pods once one has succeeded.
+ */
+export function jobPods(reader: ManifestReader, job: Json, path: string, status: Json = undefined): number {
   if (reader.flag(reader.at(job, 'suspend'))) return 0;
   const parallelism = reader.count(reader.at(job, 'parallelism'), `${path}.parallelism`, 1);
-  return Math.min(parallelism, reader.count(reader.at(job, 'completions'), `${path}.completions`, parallelism));
+  const completions = reader.at(job, 'completions');
+  const succeeded = statusCount(reader, status, 'succeeded');
+  if ((completions ?? null) === null && succeeded > 0)
+    return Math.min(parallelism, statusCount(reader, status, 'active'));
+  const failed = indexesIn(reader.at(status, 'failedIndexes'));
+  const left = reader.count(completions, `${path}.completions`, parallelism) - succeeded - failed;
+  return Math.max(0, Math.min(parallelism, left));
+}
+
+/** The number of indexes in a list such as `0-4,7`. */
+function indexesIn(list: Json): number {
+  if (typeof list !== 'string') return 0;
+  return [...list.matchAll(/(\d+)(?:-(\d+))?/g)].reduce(
+    (sum, [, first, last]) => sum + Math.max(0, Number(last ?? first) - Number(first) + 1),
+    0,
+  );
 }
 
 /** Kueue holds a pod back with this scheduling gate until it admits the pod, as it holds back a Job by `suspend`. */
@@ -60,12 +79,14 @@ const JOB: Evaluator = {
   pods: (reader, object) => [
     {
       name: '',
-      count: jobPods(reader, reader.at(object, 'spec'), 'spec'),
+      count: jobPods(reader, reader.at(object, 'spec'), 'spec', reader.at(object, 'status')),
       template: reader.at(object, 'spec', 'template'),
       path: 'spec.template',
     },
   ],
-  isTerminal: (reader, object) => hasCondition(reader, object, ['Complete', 'Failed']),
+  // Once it is decided how a Job ends, it starts no pods; those that run are counted until they have ended.
+  isTerminal: (reader, object) =>
+    hasCondition(reader, object, ['Complete', 'Failed', 'SuccessCriteriaMet', 'FailureTarget']),
 };
 
 /** One pod on each node that the pod template allows. */
@@ -74,6 +95,7 @@ const DAEMON_SET: Evaluator = {
   kind: 'DaemonSet',
   resource: 'daemonsets.apps',
   charges: true,
+  waitsForEnd: true,
   pods(reader, object, { matchingNodes }) {
     const template = reader.at(object, 'spec', 'template');
     const desired = reader.count(

@@ -40,6 +40,16 @@ export interface Evaluator {
    * an object is charged even if it has an owner.
    */
   labels?(reader: ManifestReader, object: Json): ReadonlyMap<string, string>;
+  /**
+   * For objects with `labels`: whether what was charged for it stays charged although it names no group now, because
+   * what it stands for still runs.
+   */
+  isHeld?(reader: ManifestReader, object: Json): boolean;
+  /**
+   * Whether a pod that is being deleted is replaced only when it is gone, as where the replacement has its name. Pods of
+   * other kinds run beside their replacements.
+   */
+  readonly waitsForEnd?: boolean;
   pods(reader: ManifestReader, object: Json, context: EvaluationContext): readonly TemplatedPods[];
   /**
    * For objects other than pods: their amounts by resource, including resources of `isObjectResource`. Such an object
@@ -59,4 +69,10 @@ export function hasCondition(reader: ManifestReader, object: Json, types: readon
         types.includes(reader.text(reader.at(condition, 'type'), 'status.conditions.type')) &&
         reader.at(condition, 'status') === 'True',
     );
+}
+
+/** A number of pods or jobs in a status; 0 where it has none. A status is no reason to refuse an object. */
+export function statusCount(reader: ManifestReader, status: Json, ...path: readonly string[]): number {
+  const value = reader.at(status, ...path);
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 0;
 }

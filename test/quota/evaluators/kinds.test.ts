@@ -346,3 +346,43 @@ test('a description can define any kind', (t) => {
   t.equal(pods(object('example.com/v1', 'Crew', { boss: ONE, roles: 7 }), { kinds }), 'InvalidManifest');
   t.end();
 });
+
+test('a running job needs room for the pods that are still to end', (t) => {
+  const job = (spec: object, status: object) => object('batch/v1', 'Job', { template: ONE, ...spec }, { status });
+  const all = { parallelism: 10, completions: 10 };
+  t.same(pods(job(all, { succeeded: 9, active: 1 })), { '': '1 x 1000m' });
+  t.same(pods(job({ ...all, completionMode: 'Indexed' }, { failedIndexes: '0-4,7', succeeded: 1 })), {
+    '': '3 x 1000m',
+  });
+  t.same(pods(job({ parallelism: 2, completions: 10 }, { succeeded: 5 })), { '': '2 x 1000m' });
+  t.same(pods(job({ parallelism: 10 }, { active: 10 })), { '': '10 x 1000m' }, 'a work queue');
+  t.same(pods(job({ parallelism: 10 }, { succeeded: 1, active: 2 })), { '': '2 x 1000m' }, 'that one has emptied');
+  t.same(pods(job(all, { succeeded: 'many', failedIndexes: 7 })), { '': '10 x 1000m' }, 'an unreadable status');
+  for (const type of ['SuccessCriteriaMet', 'FailureTarget'])
+    t.same(pods(object('batch/v1', 'Job', { template: ONE, ...all }, done(type))), {}, type);
+  const replicatedJobs = [{ name: 'a', replicas: 3, template: { spec: { parallelism: 2, template: ONE } } }];
+  t.same(
+    pods(
+      object(
+        'jobset.x-k8s.io/v1alpha2',
+        'JobSet',
+        { replicatedJobs },
+        { status: { replicatedJobsStatus: [{ name: 'a', succeeded: 2 }] } },
+      ),
+    ),
+    { a: '2 x 1000m' },
+  );
+  const roles = { Master: { replicas: 1, template: ONE }, Worker: { replicas: 3, template: ONE } };
+  t.same(
+    pods(
+      object(
+        'kubeflow.org/v1',
+        'PyTorchJob',
+        { pytorchReplicaSpecs: roles },
+        { status: { replicaStatuses: { Worker: { succeeded: 2, active: 1 } } } },
+      ),
+    ),
+    { Master: '1 x 1000m', Worker: '1 x 1000m' },
+  );
+  t.end();
+});

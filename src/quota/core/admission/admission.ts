@@ -2,7 +2,7 @@ import { minus, plus, quotientOf, type Amount } from '../../../manifests/amount.
 import { usedAt, type Budget } from '../state/budget.js';
 import { budgetReturnsAt, roomReturnsAt } from './retry-after.js';
 import { LazyDecision, type Decision, type Hints, type Violation } from './decision.js';
-import type { Chain, Group } from '../state/group.js';
+import { uncertainOf, type Chain, type Group } from '../state/group.js';
 import { CASH, type Key } from '../../../manifests/key.js';
 import type { Layout } from '../amounts/layout.js';
 import { charge, roomOf } from './cohort.js';
@@ -125,7 +125,7 @@ function overQuota(state: QuotaState, chain: Chain, slot: number, need: Amount):
   return {
     group: group.name,
     key: group.layout.keys[slot] as Key,
-    hard: BigInt(group.amounts.hard(slot)),
+    hard: BigInt(group.amounts.hard(slot)) - uncertainOf(group, group.layout.keys[slot] as Key),
     used: BigInt(used),
     requested: BigInt(need),
     short: BigInt(minus(need, room)),
@@ -135,15 +135,9 @@ function overQuota(state: QuotaState, chain: Chain, slot: number, need: Amount):
 function cashSpent(group: Group, index: number, need: Amount, now: number): Violation | null {
   const budget = group.budgets[index] as Budget;
   const used = usedAt(budget, now);
-  if (used < budget.hard) return null;
-  return {
-    group: group.name,
-    key: CASH + budget.key,
-    hard: budget.hard,
-    used,
-    requested: BigInt(need),
-    short: used - budget.hard,
-  };
+  const hard = budget.hard - uncertainOf(group, CASH + budget.key);
+  if (used < hard) return null;
+  return { group: group.name, key: CASH + budget.key, hard, used, requested: BigInt(need), short: used - hard };
 }
 
 function denial(

@@ -1,5 +1,5 @@
-import { minus, maxOf, type Amount } from '../../../manifests/amount.js';
-import type { Chain, Group } from '../state/group.js';
+import { amountOf, minus, maxOf, type Amount } from '../../../manifests/amount.js';
+import { uncertainOf, type Chain, type Group } from '../state/group.js';
 import type { QuotaState } from '../state/state.js';
 
 /**
@@ -14,6 +14,14 @@ import type { QuotaState } from '../state/state.js';
  * chain).
  */
 export function roomOf(state: QuotaState, chain: Chain, slot: number): Amount {
+  let room = roomByLimits(state, chain, slot);
+  for (let at: Chain | null = chain; at !== null; at = at.above)
+    if (at.first.limitReservation !== null)
+      room = minus(room, amountOf(uncertainOf(at.first, chain.first.layout.keys[slot] as string)));
+  return room;
+}
+
+function roomByLimits(state: QuotaState, chain: Chain, slot: number): Amount {
   const fast = chain.fastRoom(slot);
   if (fast === fast) {
     state.counters.keysTested += chain.length;

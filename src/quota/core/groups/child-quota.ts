@@ -1,7 +1,7 @@
-import { minus, plus, type Amount } from '../../../manifests/amount.js';
+import { amountOf, minus, plus, type Amount } from '../../../manifests/amount.js';
 import { usedAt } from '../state/budget.js';
 import type { Violation } from '../admission/decision.js';
-import type { Group } from '../state/group.js';
+import { uncertainOf, type Group } from '../state/group.js';
 import type { ReadSpec } from '../state/group-spec.js';
 import { CASH, type Key } from '../../../manifests/key.js';
 import { restructure } from '../admission/cohort.js';
@@ -55,7 +55,7 @@ export function childQuotaViolations(parent: Group, change: ChildQuotaChange, no
   for (const [key, need] of change.hard) {
     const slot = parent.layout.slots.get(key) as number;
     const used = parent.amounts.totalUsed(slot);
-    const hard = parent.amounts.hard(slot);
+    const hard = minus(parent.amounts.hard(slot), amountOf(uncertainOf(parent, key)));
     if (need <= 0 || plus(used, need) <= hard) continue;
     const short = BigInt(minus(plus(used, need), hard));
     violations.push({
@@ -71,9 +71,9 @@ export function childQuotaViolations(parent: Group, change: ChildQuotaChange, no
     const budget = budgetOf(parent, key);
     if (budget === undefined || need <= 0n) continue;
     const used = usedAt(budget, now);
-    const short = used + need - budget.hard;
-    if (short > 0n)
-      violations.push({ group: parent.name, key: CASH + key, hard: budget.hard, used, requested: need, short });
+    const hard = budget.hard - uncertainOf(parent, CASH + key);
+    const short = used + need - hard;
+    if (short > 0n) violations.push({ group: parent.name, key: CASH + key, hard, used, requested: need, short });
   }
   return violations;
 }

@@ -11,7 +11,7 @@ import { declareGrants } from '../loans/grants.js';
 import { GroupAmounts } from '../state/group-amounts.js';
 import { hardOf } from '../state/group-hard.js';
 import { readSpec, type GroupSpec, type Hard, type ReadSpec } from '../state/group-spec.js';
-import type { Group, Mode } from '../state/group.js';
+import { uncertainOf, type Group, type Mode } from '../state/group.js';
 import { CASH, type Key } from '../../../manifests/key.js';
 import { retryOverdueLoans } from '../loans/loans.js';
 import type { Quantity } from '../../../manifests/quantity.js';
@@ -38,7 +38,8 @@ export interface GroupUpdate {
   readonly force?: boolean | undefined;
   /**
    * The update was admitted for an object with this generation, which may or may not follow. Until a later generation
-   * is observed, for at most `ttlMs`, the group has the larger of its present and its new limit of each key.
+   * is observed, for at most `ttlMs`, the parent is charged the larger of the present and the new limit of each key, and
+   * workloads and children are admitted by the smaller one.
    */
   readonly reserve?: { readonly generation: number; readonly ttlMs: number } | undefined;
   /**
@@ -84,7 +85,7 @@ function tryUpdate(state: QuotaState, update: GroupUpdate): Decision {
     childConflict(state, group, read, update.force === true) ??
     cashConflict(state, group, read) ??
     loanConflict(state, group, read, update) ??
-    applied(state, group, read, update)
+    applied(state, group, read, update, wanted.hard)
   );
 }
 
@@ -137,6 +138,29 @@ function largerLimits(group: Group, wanted: Hard): Hard {
   for (const [key, amount] of presentLimits.cash)
     if (amount > (wantedLimits.cash.get(key) ?? -1n)) larger[CASH + key] = present[CASH + key] as Quantity;
   return larger;
+}
+
+/** By how much the limits that a group has until the object is observed exceed the smaller ones of those that may come. */
+function uncertainty(group: Group, reserved: ReadSpec, wanted: Hard): ReadonlyMap<Key, bigint> {
+  const read = readSpec({ hard: wanted });
+  const uncertain = new Map<Key, bigint>();
+  const note = (key: Key, has: bigint, present: bigint | null, next: bigint | null): void => {
+    const least = [present, next].reduce<bigint>((less, limit) => (limit !== null && limit < less ? limit : less), has);
+    if (least < has) uncertain.set(key, has - least);
+  };
+  if (!read.ok) return uncertain;
+  for (const [key, amount] of reserved.hard) {
+    const slot = group.layout.slots.get(key);
+    const present = slot === undefined ? null : BigInt(group.amounts.hard(slot)) - uncertainOf(group, key);
+    const next = read.hard.get(key);
+    note(key, BigInt(amount), present, next === undefined ? null : BigInt(next));
+  }
+  for (const [name, amount] of reserved.cash) {
+    const key = CASH + name;
+    const budget = group.budgets.find((each) => each.key === name && each.listed);
+    note(key, amount, budget === undefined ? null : budget.base - uncertainOf(group, key), read.cash.get(name) ?? null);
+  }
+  return uncertain;
 }
 
 function childConflict(state: QuotaState, group: Group, spec: ReadSpec, force: boolean): Decision | null {
@@ -201,13 +225,21 @@ function cashConflict(state: QuotaState, group: Group, spec: ReadSpec): Decision
 function loanConflict(state: QuotaState, group: Group, spec: ReadSpec, update: GroupUpdate): Decision | null {
   if (spec.loans === undefined || spec.loans.length === 0 || update.observed !== undefined) return null;
   const fork = state.fork();
-  applied(fork, fork.group(group.name) as Group, spec, { ...update, loans: [], reserve: undefined });
+  applied(fork, fork.group(group.name) as Group, spec, { ...update, loans: [], reserve: undefined }, {});
   return declareLoans(fork, group.name, spec.loans);
 }
 
-function applied(state: QuotaState, old: Group, spec: ReadSpec, { reserve }: GroupUpdate): Decision {
+function applied(state: QuotaState, old: Group, spec: ReadSpec, { reserve }: GroupUpdate, wanted: Hard): Decision {
   state.revision++;
   const group = state.own(old);
+  const limitReservation =
+    reserve === undefined
+      ? null
+      : {
+          generation: reserve.generation,
+          expiresAt: state.now + reserve.ttlMs,
+          uncertain: uncertainty(group, spec, wanted),
+        };
   const before = hardOf(group);
   const parent = group.parent === '' ? undefined : state.group(group.parent);
   if (parent !== undefined) applyChildQuota(state, state.own(parent), childQuotaChange(parent, spec, group));
@@ -218,8 +250,7 @@ function applied(state: QuotaState, old: Group, spec: ReadSpec, { reserve }: Gro
     setLimits(group, spec);
   });
   rebudget(state, group, spec);
-  group.limitReservation =
-    reserve === undefined ? null : { generation: reserve.generation, expiresAt: state.now + reserve.ttlMs };
+  group.limitReservation = limitReservation;
   state.groupChanged(group);
   state.emit({ type: 'groupUpdated', group: group.name, before, after: hardOf(group) });
   // A reservation for an expected object releases nothing.

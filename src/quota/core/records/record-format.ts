@@ -59,9 +59,7 @@ function groupRecord(group: GroupValue): GroupRecord {
     parent: group.parent,
     mode: group.mode,
     terminating: group.terminating,
-    ...(group.limitReservation === null
-      ? {}
-      : { limitReservation: [group.limitReservation.generation, group.limitReservation.expiresAt] as const }),
+    ...(group.limitReservation === null ? {} : { limitReservation: limitReservationRecord(group.limitReservation) }),
     hard: group.layout.keys.map((key, slot) => [key, digits(group.amounts.hard(slot))]),
     borrow: group.layout.keys.map((_, slot) => digits(group.amounts.borrowLimit(slot))),
     lend: group.layout.keys.map((_, slot) => digits(group.amounts.lendLimit(slot))),
@@ -97,6 +95,13 @@ function groupRecord(group: GroupValue): GroupRecord {
   };
 }
 
+function limitReservationRecord({ generation, expiresAt, uncertain }: LimitReservation): LimitReservationRecord {
+  const parts = [...uncertain].map(([key, part]) => [key, `${part}`] as const);
+  return parts.length === 0 ? [generation, expiresAt] : [generation, expiresAt, parts];
+}
+
+type LimitReservationRecord = NonNullable<GroupRecord['limitReservation']>;
+
 /** Parses the declared grants of a group record. */
 export function readDeclared({ grants }: GroupRecord): readonly DeclaredGrant[] {
   return (grants ?? NO_GRANTS_RECORD).map((grant) => ({
@@ -112,8 +117,8 @@ const NO_GRANTS_RECORD: readonly DeclaredGrantRecord[] = [];
 /** Parses the limit reservation of a group record. */
 export function readLimitReservation({ limitReservation }: GroupRecord): LimitReservation | null {
   if (limitReservation === undefined) return null;
-  const [generation, expiresAt] = limitReservation;
-  return { generation, expiresAt };
+  const [generation, expiresAt, parts = []] = limitReservation;
+  return { generation, expiresAt, uncertain: new Map(parts.map(([key, part]) => [key, BigInt(part)])) };
 }
 
 /** Parses budgets; the caller computes the sums of children. */

@@ -4,6 +4,7 @@ import type { LevelChain } from './level-chain.js';
 import { NO_GRANTS, type DeclaredGrant } from './declared-grant.js';
 import { GroupAmounts } from './group-amounts.js';
 import { LayeredMap } from './layered-map.js';
+import type { Key } from '../../../manifests/key.js';
 import type { Layout } from '../amounts/layout.js';
 import { GroupWorkloads } from './group-workloads.js';
 
@@ -22,6 +23,16 @@ export interface LimitReservation {
   readonly generation: number;
   /** Milliseconds. */
   readonly expiresAt: number;
+  /**
+   * By how much the limit of a key is larger than the smaller one of the two that may come: the parent is charged the
+   * larger limit, and workloads and children are admitted by the smaller one. Budgets have their keys with `cash/`.
+   */
+  readonly uncertain: ReadonlyMap<Key, bigint>;
+}
+
+/** The part of a limit that nothing is admitted by, because it may not come. */
+export function uncertainOf({ limitReservation }: Pick<Group, 'limitReservation'>, key: Key): bigint {
+  return limitReservation?.uncertain.get(key) ?? 0n;
 }
 
 /** A node of the tree with its counters. Only a state changes a group, and only one that it owns (QuotaState.own). */

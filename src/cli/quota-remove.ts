@@ -1,0 +1,44 @@
+import { Command } from 'commander';
+import type { ClusterAccess } from '../kube/open-client.js';
+import { StartupError } from '../host/startup-error.js';
+import { leaderOf } from '../quota-controller/clock-reset.js';
+import { withClient } from '../quota-controller/open-cluster-ledger.js';
+import { quotaRemains, removeRemains } from '../quota-controller/removal.js';
+import { contextOption, kubeconfigOption } from './cluster-options.js';
+
+interface Options extends ClusterAccess {
+  readonly yes?: true;
+  readonly namespace: string;
+  readonly webhookName: string;
+}
+
+/** `gpu-manager quota remove`: removes from a cluster what an uninstalled quota service left behind. */
+export function quotaRemoveCommand(): Command {
+  return new Command('remove')
+    .description(
+      'remove what is left of the quota after its program: webhooks, groups with their finalizers, definitions',
+    )
+    .option('--yes', 'remove it; without this option it is only listed')
+    .option('--namespace <name>', 'namespace of the Lease', 'kube-system')
+    .option('--webhook-name <name>', 'name of the webhook configurations', 'gpu-manager-quota')
+    .addOption(kubeconfigOption())
+    .addOption(contextOption())
+    .action(({ yes, namespace, webhookName, ...access }: Options) =>
+      withClient(access, async (client) => {
+        const remains = await quotaRemains(client, webhookName);
+        const now = client.serverTime.now();
+        if (now === null) throw new StartupError('quota: the API server does not report its time');
+        const leader = await leaderOf(client, namespace, now);
+        if (leader !== null)
+          throw new Error(
+            `quota: ${leader.identity} leads: uninstall quota serve first, and wait until its Lease has ended`,
+          );
+        if (yes === true) await removeRemains(client, remains);
+        const lines = [...remains.webhooks, ...remains.groups.map((name) => `group ${name}`), ...remains.definitions];
+        const done = yes === true ? 'removed' : 'would be removed with --yes';
+        process.stdout.write(
+          lines.length === 0 ? 'nothing of the quota is left\n' : lines.map((line) => `${line} ${done}\n`).join(''),
+        );
+      }),
+    );
+}
