@@ -81,7 +81,9 @@ export function withRunning(
 /** Distinct sizes of pods that are told apart; an engine accepts a thousand pod sets. */
 const MOST_SIZES = 100;
 
-/** Equal pods as sets with a count. Sizes beyond the first ones form one set of pods that are as large as any of them. */
+/**
+ * Equal pods as sets with a count. Sizes beyond the first ones form one set of pods that are as large as any of them.
+ */
 function counted(pods: readonly PodSet[], prefix: string): readonly PodSet[] {
   const contents = new Map<PodSet, string>();
   const sets = new Map<string, { readonly podSet: PodSet; count: number }>();

@@ -123,8 +123,8 @@ export function isDecidable(workload: Workload): boolean {
 }
 
 /**
- * A Workload is charged from the answer Ready of the AdmissionCheck until Kueue finishes or deletes it, or has stopped it
- * and needs its quota no longer. Its labels are those that the answer records.
+ * A Workload is charged from the answer Ready of the AdmissionCheck until Kueue finishes or deletes it, or has stopped
+ * it and needs its quota no longer. Its labels are those that the answer records.
  */
 export const WORKLOAD_KIND: Evaluator = {
   apiGroup: KUEUE,

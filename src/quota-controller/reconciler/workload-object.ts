@@ -97,8 +97,8 @@ export function isRunning({ charge }: WorkloadObject): boolean {
 }
 
 /**
- * Reads an object that may be charged with another one: it need not name a group. With `evaluatesAll` its demand is read
- * although no group pays for it.
+ * Reads an object that may be charged with another one: it need not name a group. With `evaluatesAll` its demand is
+ * read although no group pays for it.
  */
 export function readOwnedObject(
   kind: ServedKind,

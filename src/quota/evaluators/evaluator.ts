@@ -46,8 +46,8 @@ export interface Evaluator {
    */
   isHeld?(reader: ManifestReader, object: Json): boolean;
   /**
-   * Whether a pod that is being deleted is replaced only when it is gone, as where the replacement has its name. Pods of
-   * other kinds run beside their replacements.
+   * Whether a pod that is being deleted is replaced only when it is gone, as where the replacement has its name. Pods
+   * of other kinds run beside their replacements.
    */
   readonly waitsForEnd?: boolean;
   pods(reader: ManifestReader, object: Json, context: EvaluationContext): readonly TemplatedPods[];

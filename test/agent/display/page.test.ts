@@ -441,8 +441,8 @@ test('the page shows the node', { skip }, async (t) => {
           const now = await rows();
           return now[0] === 1 || (now.at(-1) ?? 0) > 1;
         }, `${gpus} GPUs at ${width}`);
-        t.ok(
-          await page.evaluate('document.documentElement.scrollWidth <= innerWidth'),
+        await eventually(
+          async () => (await page.evaluate('document.documentElement.scrollWidth <= innerWidth')) === true,
           `${gpus} at ${width}: no sideways scroll`,
         );
       }

@@ -38,8 +38,8 @@ export interface GroupUpdate {
   readonly force?: boolean | undefined;
   /**
    * The update was admitted for an object with this generation, which may or may not follow. Until a later generation
-   * is observed, for at most `ttlMs`, the parent is charged the larger of the present and the new limit of each key, and
-   * workloads and children are admitted by the smaller one.
+   * is observed, for at most `ttlMs`, the parent is charged the larger of the present and the new limit of each key,
+   * and workloads and children are admitted by the smaller one.
    */
   readonly reserve?: { readonly generation: number; readonly ttlMs: number } | undefined;
   /**
@@ -140,7 +140,9 @@ function largerLimits(group: Group, wanted: Hard): Hard {
   return larger;
 }
 
-/** By how much the limits that a group has until the object is observed exceed the smaller ones of those that may come. */
+/**
+ * By how much the limits that a group has until the object is observed exceed the smaller ones of those that may come.
+ */
 function uncertainty(group: Group, reserved: ReadSpec, wanted: Hard): ReadonlyMap<Key, bigint> {
   const read = readSpec({ hard: wanted });
   const uncertain = new Map<Key, bigint>();

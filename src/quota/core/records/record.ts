@@ -24,7 +24,9 @@ export interface GroupRecord {
   readonly parent: string;
   readonly mode: Mode;
   readonly terminating: boolean;
-  /** [generation, expiresAt, [key, uncertain part]]; absent for none. The last is absent where every limit is certain. */
+  /**
+   * [generation, expiresAt, [key, uncertain part]]; absent for none. The last is absent where every limit is certain.
+   */
   readonly limitReservation?: readonly [number, number, (readonly (readonly [Key, string])[])?];
   /** [key, limit]. */
   readonly hard: readonly (readonly [Key, Digits])[];
