@@ -34,7 +34,7 @@ export interface AgentConfig
    * itself.
    */
   readonly pluginProxyPath: string | null;
-  readonly podResourcesSocket: string;
+  readonly devicePluginPath: string;
   readonly checkpointPath: string;
   /** Whether each usage file is on a separate file system. */
   readonly usageTmpfs: boolean;

@@ -53,7 +53,7 @@ export function simulatedConfig(directory: string, config: Partial<AgentConfig> 
     virtualManagerPath: at('vm'),
     devicePluginPath: at('plugins'),
     pluginProxyPath: null,
-    podResourcesSocket: at('pod-resources.sock'),
+    podResourcesSocket: at('pod-resources/kubelet.sock'),
     checkpointPath: at('checkpoint'),
     usageTmpfs: false,
     shareMode: true,

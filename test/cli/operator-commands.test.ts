@@ -149,7 +149,7 @@ test('doctor passes a healthy node, and names the problems of another one with t
     /^warning +kubelet +NVIDIA's device plugin offers nvidia\.com\/gpu here too/m,
   );
   const nri = ['--nri', '--nri-socket', config.podResourcesSocket, '--cpu-affinity', 'prefer'];
-  const manager = join(config.devicePluginPath, '../cpu_manager_state');
+  const manager = join(config.podResourcesSocket, '../../cpu_manager_state');
   t.match((await command('doctor', ...flags, ...nri)).out, /^warning +nri +.*cpu_manager_state cannot be read: /m);
   for (const [policy, line] of [
     ['static', /^warning +nri +.* policy static: --cpu-affinity=prefer binds nothing/m],

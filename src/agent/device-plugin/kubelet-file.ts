@@ -2,8 +2,9 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /**
- * Path of a file in the kubelet's root, derived from one of the root's directories. If a container has only these
- * directories mounted, the path is below the host's file system.
+ * Path of a file in the kubelet's root, derived from one of the root's directories. That of device plugins is none: it
+ * is the same for every root. If a container has only these directories mounted, the path is below the host's file
+ * system.
  */
 export function kubeletFile(directoryInRoot: string, hostRoot: string, name: string): string {
   const path = join(dirname(directoryInRoot), name);

@@ -1,6 +1,6 @@
 import { access, readFile, stat, statfs } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../../host/clock.js';
 import { charLinkCommand, missingCharLinks } from '../../host/char-links.js';
 import type { Log } from '../../host/log.js';
@@ -249,7 +249,7 @@ async function examineRuntime(config: DoctorConfig): Promise<readonly Diagnosis[
 }
 
 async function examineNri(config: DoctorConfig): Promise<readonly Diagnosis[]> {
-  const { nriSocket, cpuAffinity, devicePluginPath, hostRoot } = config;
+  const { nriSocket, cpuAffinity, podResourcesSocket, hostRoot } = config;
   if (nriSocket === null) return [skipped('nri', 'without --nri the Node Resource Interface is not used')];
   const problem = await socketProblem(nriSocket);
   const results = [
@@ -262,7 +262,7 @@ async function examineNri(config: DoctorConfig): Promise<readonly Diagnosis[]> {
         ),
   ];
   if (cpuAffinity === 'off') return results;
-  const state = kubeletFile(devicePluginPath, hostRoot, CPU_MANAGER_FILE);
+  const state = kubeletFile(dirname(podResourcesSocket), hostRoot, CPU_MANAGER_FILE);
   const policy = await readCpuManagerPolicy(state);
   const binds = policy === 'none' ? null : `--cpu-affinity=${cpuAffinity} binds nothing`;
   return [

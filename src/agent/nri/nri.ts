@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import type { Clock } from '../../host/clock.js';
 import type { Part } from '../../host/lifecycle.js';
 import type { Log } from '../../host/log.js';
@@ -20,7 +21,8 @@ export interface NriConfig {
   readonly nriSocket: string | null;
   /** Whether containers are bound to CPUs near their GPUs. */
   readonly cpuAffinity: CpuAffinity;
-  readonly devicePluginPath: string;
+  /** Its directory is in the kubelet's root. */
+  readonly podResourcesSocket: string;
   /** Mount point of the host's file system, or of its /usr. */
   readonly hostRoot: string;
 }
@@ -180,9 +182,9 @@ class Affinity {
 
   /** The agent reads both files for each container, because the kubelet may have restarted with another policy. */
   async of({ podAnnotations, cpus }: RuntimeContainer, { numaNodes }: GivenSlice): Promise<AffinityAnswer> {
-    const { cpuAffinity, devicePluginPath, hostRoot } = this.#config;
+    const { cpuAffinity, podResourcesSocket, hostRoot } = this.#config;
     if (cpuAffinity === 'off') return { kind: 'none', reason: 'off' };
-    const policy = await readCpuManagerPolicy(kubeletFile(devicePluginPath, hostRoot, CPU_MANAGER_FILE));
+    const policy = await readCpuManagerPolicy(kubeletFile(dirname(podResourcesSocket), hostRoot, CPU_MANAGER_FILE));
     const topology = await readCpuTopology(this.#systemDirectory);
     const answer = decideAffinity({ standard: cpuAffinity, podAnnotations, policy, cpus, numaNodes, topology });
     if (answer.kind === 'none' && answer.reason !== this.#logged) {

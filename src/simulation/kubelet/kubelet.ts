@@ -1,5 +1,5 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { ServiceError } from '@grpc/grpc-js';
 import type { ResourceKind } from '../../gpu/resources.js';
 import { Listeners } from '../../host/listeners.js';
@@ -71,7 +71,7 @@ export class KubeletEmulator {
   /** Starts as a kubelet does: removes every socket in the plugin directory, so that plugins must register again. */
   async start(): Promise<void> {
     const { directory, podResourcesSocket } = this.#options;
-    await mkdir(directory, { recursive: true });
+    for (const place of [directory, dirname(podResourcesSocket)]) await mkdir(place, { recursive: true });
     for (const name of await readdir(directory))
       if (name.endsWith('.sock')) await rm(join(directory, name), { force: true });
     try {

@@ -104,7 +104,7 @@ test('a container is bound to the CPUs near its GPU, but not under a static CPU 
     config: { cpuAffinity: 'prefer' },
     seams: { systemDirectory },
   });
-  const manager = join(node.config.devicePluginPath, '../cpu_manager_state');
+  const manager = join(node.config.podResourcesSocket, '../../cpu_manager_state');
   const cpus = async (policy: string | null): Promise<string | undefined> => {
     if (policy !== null) await writeFile(manager, JSON.stringify({ policyName: policy, defaultCpuSet: '' }));
     const { spec } = await preparedPod(node.kubelet);

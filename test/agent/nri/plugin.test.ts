@@ -168,7 +168,7 @@ test('with --cpu-affinity=strict a container without a CPU near its GPU is refus
     seams: { systemDirectory },
   });
   const plugin = await runtime.readyPlugin();
-  await writeFile(join(node.config.devicePluginPath, '../cpu_manager_state'), '{"policyName":"none"}');
+  await writeFile(join(node.config.podResourcesSocket, '../../cpu_manager_state'), '{"policyName":"none"}');
   const { pod, container } = described(await preparedPod(node.kubelet), 'c1');
   await t.rejects(plugin.create(pod, container), {
     code: status.FAILED_PRECONDITION,
