@@ -190,7 +190,7 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
   slice(
     'vgpu_container_control_error_ratio',
     'gauge',
-    'Wanted minus received share in the last seconds, as a fraction of the GPU; absent if the container was not throttled',
+    'Wanted minus received share in the last seconds, as a fraction of the GPU; absent if the container was throttled less than 80 % of the time',
     ({ controlError }) => controlError,
   ),
   slice(

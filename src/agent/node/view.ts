@@ -78,7 +78,10 @@ export interface SliceSnapshot {
   readonly pids: readonly number[];
   /** Null while the slice has not been started. */
   readonly counters: SliceCounters | null;
-  /** Wanted minus received GPU time in the last seconds, as a fraction of the GPU; null while it was not throttled. */
+  /**
+   * Wanted minus received GPU time in the last seconds, as a fraction of the GPU; null while it was throttled less than
+   * 80 % of the time.
+   */
   readonly controlError: number | null;
   /** Factor on the charges of its launches. */
   readonly correction: number;

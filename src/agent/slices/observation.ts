@@ -48,8 +48,8 @@ export interface DeviceObservation {
    */
   readonly correctionPpm: number;
   /**
-   * Wanted minus received GPU time in the last seconds, in parts per million of the GPU; null while it was not
-   * throttled.
+   * Wanted minus received GPU time in the last seconds, in parts per million of the GPU; null while it was
+   * throttled less than 80 % of the time.
    */
   readonly controlErrorPpm: number | null;
   /** The driver's figures minus the container's own account: of GPU time in the last seconds, of memory now. */

@@ -155,7 +155,7 @@ function device(slice, series = { used: [], memory: [], throttled: [] }) {
   const waits = chart({
     height: 60,
     top: Math.max(1, ...series.throttled),
-    text: 'Time that launches waited in the last five minutes',
+    text: 'Time that launches were throttled in the last five minutes',
     kind: 'waits',
   });
   cores.draw(series.used, softLimit ?? share);
@@ -204,7 +204,7 @@ function device(slice, series = { used: [], memory: [], throttled: [] }) {
                 ),
               ]),
           fact('Launches', counters.launches.toLocaleString('en')),
-          fact('Of which waited', counters.waits.toLocaleString('en')),
+          fact('Of which throttled', counters.waits.toLocaleString('en')),
           fact('GPU time charged', seconds(counters.chargedSeconds)),
           fact(
             'Memory denied',
@@ -215,7 +215,9 @@ function device(slice, series = { used: [], memory: [], throttled: [] }) {
           fact('Peak memory', slice.peakMemoryBytes === null ? '–' : bytes(slice.peakMemoryBytes)),
           fact(
             'Control error',
-            slice.controlError === null ? 'did not want its share' : `${(slice.controlError * 100).toFixed(1)} points`,
+            slice.controlError === null
+              ? 'not measured: throttled less than 80 % of the time'
+              : `${(slice.controlError * 100).toFixed(1)} points`,
           ),
           fact('Processes on the GPU', slice.pids.length === 0 ? 'none' : slice.pids.join(', ')),
         ),

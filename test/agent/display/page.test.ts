@@ -522,6 +522,7 @@ test('the page shows the node', { skip }, async (t) => {
         allocatedMemoryBytes: null,
         memoryLimitBytes: null,
         usedMemoryBytes: 2 * GIB,
+        counters: { ...slice(one).counters!, launches: 100, waits: 50 },
       }),
     ]);
     const { base } = await served(
@@ -533,6 +534,10 @@ test('the page shows the node', { skip }, async (t) => {
     await page.locator('a.slice').click();
     await page.locator('.device').waitFor();
     t.match(await page.locator('.device').textContent(), /2 of 16 GiB/);
+    t.match(
+      await page.locator('.device').textContent(),
+      /Of which throttled50.*Control errornot measured: throttled less than 80 % of the time/,
+    );
     t.notMatch(await page.locator('.container').textContent(), /NaN|undefined/);
   });
 

@@ -65,7 +65,7 @@ export class Accounts {
   #controlErrorPpm: number | null = null;
   #timeDrift: TimeDrift = { timePpm: null, uncorrectableTimePpm: null };
 
-  /** Wanted minus received GPU time while it was throttled, in ppm of the GPU; null if it was not throttled lately. */
+  /** Wanted minus received GPU time, in ppm of the GPU; null if it was throttled less than 80 % of the time lately. */
   get controlErrorPpm(): number | null {
     return this.#controlErrorPpm;
   }
