@@ -8,6 +8,7 @@
  *
  *     LOCKSTEP_FILE   shared by the programs: a file of zeroes of at least one page
  *     LOCKSTEP_COUNT  so many programs begin together
+ *     LOCKSTEP_NUMBER the number of this one, which decides between equal times; 0 where absent
  *     LOCKSTEP_LATE   this program joins at its first sleep, and starts the others before
  */
 #define _GNU_SOURCE
@@ -47,9 +48,9 @@ static long (*real_syscall)(long, ...);
 
 /* Passes the turn to the program with the earliest time. */
 static void pass_turn(void) {
-  uint32_t next = MOST, joined = atomic_load(&shared->joined);
+  uint32_t next = MOST;
   uint64_t earliest = UINT64_MAX;
-  for (uint32_t i = 0; i < joined && i < MOST; i++) {
+  for (uint32_t i = 0; i < MOST; i++) {
     if (atomic_load(&shared->programs[i].pid) == 0) continue;
     uint64_t at_ns = atomic_load(&shared->programs[i].at_ns);
     if (at_ns >= earliest) continue;
@@ -82,12 +83,13 @@ static void join(void) {
   if (has_joined || shared == NULL) return;
   has_joined = true;
   uint32_t count = (uint32_t)atoi(getenv("LOCKSTEP_COUNT"));
-  self = atomic_fetch_add(&shared->joined, 1);
-  if (self >= MOST) abort();
+  const char *number = getenv("LOCKSTEP_NUMBER");
+  self = number == NULL ? 0 : (uint32_t)atoi(number);
+  if (self >= MOST || count > MOST) abort();
   now_ns = BEGIN_NS + self;
   atomic_store(&shared->programs[self].at_ns, now_ns);
   atomic_store(&shared->programs[self].pid, (uint32_t)getpid());
-  if (self + 1 == count) pass_turn();
+  if (atomic_fetch_add(&shared->joined, 1) + 1 == count) pass_turn();
   await_turn();
 }
 

@@ -73,6 +73,7 @@ static void make_slice(unsigned index) {
                                                .size = sizeof *limits,
                                                .device_count = 1,
                                                .log_level = VGPU_LOG_ERROR};
+  snprintf(limits->header.allocation, sizeof limits->header.allocation, "slice%u", index);
   snprintf(limits->devices[0].uuid, sizeof limits->devices[0].uuid, "%s", UUID);
   limits->live[0][0].share = one->share;
   one->usage = map_file(one->directory, VGPU_USAGE_FILE, sizeof *one->usage);
@@ -102,6 +103,9 @@ static void start(struct container *one, const char *seconds) {
     setenv("LD_LIBRARY_PATH", libraries, 1);
     setenv("VGPU_SANDBOX_DIRECTORY", directory, 1);
     unsetenv("LOCKSTEP_LATE");
+    char number[16];
+    snprintf(number, sizeof number, "%u", (unsigned)(one - containers) + 1);
+    setenv("LOCKSTEP_NUMBER", number, 1);
     int null = open("/dev/null", O_WRONLY);
     dup2(null, 1);
     execl(tenant, "tenant", seconds, one->pattern, NULL);
