@@ -22,6 +22,7 @@
 #define UNKNOWN_NS 100000000ull
 /* What a slice that paused may be behind the others. */
 #define BEHIND_NS 50000000ull
+#define FREE_MOST_NS 5000000ull
 #define POLL_NS 20000ull
 #define LONG_POLL_NS 500000ull
 #define STREAMS 16u
@@ -29,6 +30,7 @@
 static struct {
   struct lock lock;
   struct vgpu_turn *turn; /* of this slice; NULL: it takes no turns */
+  uint64_t free_from_ns;  /* since when no slice had the turn, as this one saw it */
   bool apart;             /* the program pauses: it launches without turns */
   uint32_t peers;
   uint32_t share_ppm;
@@ -76,12 +78,35 @@ void turn_refresh(void) {
   }
 }
 
+/* What another slice says is believed for a part of the time only, which the agent derives from its share: it may claim
+ * the turn without end. `level_at_ns` is a bucket of the time for which this process waited for it. */
+#define BELIEF_BURST_NS 500000000ull
+#define BELIEF_PAUSE_NS 20000000ull
+static struct belief {
+  uint64_t level_at_ns;
+  bool spent;
+} beliefs[VGPU_MAX_DEVICES][VGPU_MAX_HIGH];
+
+static bool is_believed(uint32_t device, uint32_t number, uint64_t now) {
+  struct belief *belief = &beliefs[device][number];
+  belief->spent = load(&belief->level_at_ns) + (belief->spent ? BELIEF_PAUSE_NS : 0) > now;
+  return !belief->spent;
+}
+
+static void charge_belief(uint32_t device, uint32_t number, uint64_t from, uint64_t now) {
+  uint32_t part = __atomic_load_n(&control.limits->devices[device].high_believed[number], __ATOMIC_RELAXED);
+  uint64_t level = load(&beliefs[device][number].level_at_ns);
+  if (level + BELIEF_BURST_NS < from) level = from - BELIEF_BURST_NS;
+  if (part < 100 && now > from) store(&beliefs[device][number].level_at_ns, level + (now - from) * 100 / (part + 1));
+}
+
 /* What the other slices on the GPU say. */
 struct view {
   bool any;              /* another slice takes turns */
   bool behind;           /* one that waits was charged less */
   uint64_t held_until;   /* end of another slice's turn; 0: no other has the turn */
   uint32_t holder;
+  uint32_t waits_for;    /* the slice that has it */
   uint64_t least_level;  /* of those that take turns */
 };
 
@@ -94,6 +119,7 @@ static struct view look(uint32_t device, uint64_t now) {
   struct view view = {.least_level = UINT64_MAX};
   for (uint32_t i = 0; i < devices[device].peers; i++) {
     struct vgpu_turn turns[VGPU_MAX_DEVICES];
+    if (!is_believed(device, i, now)) continue;
     if (!peers_read(device, i, turns, sizeof turns, offsetof(struct vgpu_activity, turns))) continue;
     for (uint32_t at = 0; at < VGPU_MAX_DEVICES && turns[at].gpu != 0; at++) {
       const struct vgpu_turn *turn = &turns[at];
@@ -107,6 +133,7 @@ static struct view look(uint32_t device, uint64_t now) {
       if (turn->holds_until_ns > now && turn->holds_until_ns - now <= 2 * UNKNOWN_NS) {
         view.held_until = turn->holds_until_ns;
         view.holder = i * VGPU_MAX_DEVICES + at;
+        view.waits_for = i;
       }
       if (turn->wishes_until_ns > now && goes_before(turn, load(&own->level_ns), own->slice)) view.behind = true;
     }
@@ -288,9 +315,12 @@ static bool seize(uint32_t device, uint64_t now) {
   struct vgpu_turn *turn = devices[device].turn;
   struct view view = look(device, now);
   catch_up(turn, &view);
-  if (view.held_until != 0 || view.behind) {
+  /* A slice that waits for the turn takes it soon: otherwise its wish is not believed. */
+  if (view.held_until != 0 || !view.behind) devices[device].free_from_ns = now;
+  if (view.held_until != 0 || (view.behind && now - devices[device].free_from_ns < FREE_MOST_NS)) {
     store(&turn->wishes_until_ns, now + WISH_NS);
     wait_for_holder(device, &view, now);
+    if (view.held_until != 0) charge_belief(device, view.waits_for, now, os_now_ns());
     return false;
   }
   store(&turn->holds_until_ns, now + LINGER_NS);

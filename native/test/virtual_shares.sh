@@ -32,7 +32,7 @@ row 1 3 58 '{}' 10 1000 varied:50:3000@30 varied:50:3000@30
 row 3 3 58 '{}' 4 0 varied:50:3000@30 varied:50:3000@30
 row 1 3 68 '{}' 10 1000 varied:50:3000@20 async:20000@50
 row 1.5 3 97 '{}' 10 2000 async:2000@5 async:20@10 sync:200@10 varied:50:3000@15 async:2000@20 async:20000@10 graph:20:20@10 async:500@20
-row 1 3 96 '{}' 5 1000 sync:200@50 async:2000@50
+row 1.5 3 96 '{}' 5 1000 sync:200@50 async:2000@50
 row 1 3 96 '{"switchUs":400,"idleSwitchUs":350}' 5 1000 async:2000@30 async:2000@70
 row 1 3 49 '{}' 5 1000 async:20@50
 exit $result

@@ -84,7 +84,7 @@ static void make_slice(unsigned index) {
     snprintf(from, sizeof from, "%s/slice%u/" VGPU_ACTIVITY_FILE, home, i);
     snprintf(to, sizeof to, "%s/" VGPU_HIGH_DIRECTORY "/00.%u", one->directory, number);
     if (symlink(from, to) != 0) fail(to);
-    limits->devices[0].high_believed[number] = (uint8_t)(containers[i].share * 2 < 100 ? containers[i].share * 2 : 100);
+    limits->devices[0].high_believed[number] = (uint8_t)(containers[i].share + 15 < 99 ? containers[i].share + 15 : 99);
     limits->live[0][0].high_count = (uint8_t)++number;
   }
 }

@@ -29,6 +29,8 @@ export const DEFAULT_LOW_FLOOR = 5;
  * it costs.
  */
 const BELIEVED_TIMES = 2;
+/** A slice waits for the turns of another for its share of the time, and so much more, in cores. */
+const BELIEVED_MORE = 15;
 
 /** A slice that publishes when it has work. */
 interface Claimant {
@@ -121,6 +123,6 @@ function turnsWith(others: readonly { readonly allocation: string; readonly shar
   if (read.length === 0) return null;
   return {
     before: read.map(({ allocation }) => allocation),
-    givesWay: { believed: read.map(({ share }) => Math.min(CORES_PER_GPU, BELIEVED_TIMES * share)), floor: 0 },
+    givesWay: { believed: read.map(({ share }) => Math.min(CORES_PER_GPU - 1, share + BELIEVED_MORE)), floor: 0 },
   };
 }
