@@ -252,6 +252,7 @@ static int64_t drain(uint32_t device, void (*waiting)(void)) {
 static void release(uint32_t device) {
   struct vgpu_turn *turn = devices[device].turn;
   devices[device].streams_count = 0;
+  devices[device].free_from_ns = os_now_ns();
   store(&turn->holds_until_ns, 0);
   store(&turn->used_ns, 0);
   __atomic_fetch_add(&turn->ended, 1, __ATOMIC_SEQ_CST);
@@ -317,7 +318,7 @@ static bool seize(uint32_t device, uint64_t now) {
   catch_up(turn, &view);
   /* A slice that waits for the turn takes it soon: otherwise its wish is not believed. */
   if (view.held_until != 0 || !view.behind) devices[device].free_from_ns = now;
-  if (view.held_until != 0 || (view.behind && now - devices[device].free_from_ns < FREE_MOST_NS)) {
+  if (view.held_until != 0 || (view.behind && now < devices[device].free_from_ns + FREE_MOST_NS)) {
     store(&turn->wishes_until_ns, now + WISH_NS);
     wait_for_holder(device, &view, now);
     if (view.held_until != 0) charge_belief(device, view.waits_for, now, os_now_ns());
