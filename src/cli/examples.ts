@@ -25,7 +25,7 @@ export const GPU_MANAGER_EXAMPLES: Readonly<Record<string, readonly Example[]>> 
   'limits list': [['limits list -o wide', 'limits, allocation and use of each container, with UUIDs']],
   'limits set': [
     ['limits set train --memory 12', '12 blocks of 256 MiB'],
-    ['limits set team-a/train/main --share 20 --soft 60', '20 cores, up to 60 while the GPU is idle'],
+    ['limits set team-a/train/main --cores 20 --soft 60', '20 cores, up to 60 while the GPU is idle'],
   ],
   'limits release': [['limits release train', 'the container gets its allocation again']],
   'health list': [['health list', 'the health of each GPU, and what happened']],
@@ -114,7 +114,10 @@ export const KUBECTL_EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
     ['explain deployment/web', 'whether quota and a node would take one more pod'],
   ],
   'limits get': [['limits get train', 'limits of a pod']],
-  'limits set': [['limits set train --memory 12', '12 blocks of 256 MiB']],
+  'limits set': [
+    ['limits set train --memory 12', '12 blocks of 256 MiB'],
+    ['limits set train --cores 20 --dry-run', 'whether 20 cores would be refused'],
+  ],
   'limits resize': [
     ['limits resize train --cores 60 --memory 24', '60 cores and 24 blocks, where its GPU has room'],
     ['limits resize train --request', 'only what it requested'],

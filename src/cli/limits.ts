@@ -1,5 +1,5 @@
 import { credentials, status, type ServiceError } from '@grpc/grpc-js';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { StartupError } from '../host/startup-error.js';
 import { parseCores, parseMemory } from '../manifests/container-value.js';
 import type { ContainerLimits__Output } from '../rpc/gen/vgpu/ContainerLimits.js';
@@ -20,6 +20,7 @@ interface PrintOptions extends Connection {
 
 interface SetOptions extends PrintOptions {
   readonly memory?: number;
+  readonly cores?: number;
   readonly share?: number;
   readonly soft?: number;
 }
@@ -53,20 +54,22 @@ export function limitsCommand(): Command {
       'memory limit over all GPUs of the container: blocks of 256 MiB, or bytes with a unit (4GiB)',
       memory,
     )
-    .option('--share <cores>', 'cores of each GPU that belong to the container', cores)
-    .option('--soft <cores>', 'cores that the container may use while other containers leave the GPU idle', cores)
+    .option('--cores <cores>', 'cores of each GPU that belong to the container', parsedCores)
+    .addOption(new Option('--share <cores>', 'the earlier name of --cores').argParser(parsedCores).conflicts('cores'))
+    .option('--soft <cores>', 'cores that the container may use while other containers leave the GPU idle', parsedCores)
     .addOption(outputOption())
     .addOption(displaySocketOption())
     .action((name: string, options: SetOptions) =>
       connected(options, async (client) => {
-        if (options.memory === undefined && options.share === undefined && options.soft === undefined)
-          throw new StartupError('give at least one of --memory, --share and --soft');
+        const { memory: memoryBytes, cores: share = options.share, soft } = options;
+        if (memoryBytes === undefined && share === undefined && soft === undefined)
+          throw new StartupError('give at least one of --memory, --cores and --soft');
         const { allocation } = choose(await list(client), name);
         const request = {
           allocation,
-          memory_bytes: options.memory ?? 0,
-          share: options.share ?? 0,
-          soft_limit: options.soft ?? 0,
+          memory_bytes: memoryBytes ?? 0,
+          share: share ?? 0,
+          soft_limit: soft ?? 0,
         };
         const { notes } = await callUnary(client, 'Set', request, TIMEOUT_MS);
         await showChanged(options, client, allocation, notes);
@@ -213,7 +216,7 @@ function memory(text: string): number {
   return bytes;
 }
 
-function cores(text: string): number {
+function parsedCores(text: string): number {
   const value = parseCores(text);
   if (value === null) throw new InvalidArgumentError('Expected a number of cores from 1 to 100.');
   return value;

@@ -5,11 +5,13 @@ import { leaderOf } from '../quota-controller/clock-reset.js';
 import { withClient } from '../quota-controller/open-cluster-ledger.js';
 import { quotaRemains, removeRemains } from '../quota-controller/removal.js';
 import { contextOption, kubeconfigOption } from './cluster-options.js';
+import { outputOption, print, type Output } from './output.js';
 
 interface Options extends ClusterAccess {
   readonly yes?: true;
   readonly namespace: string;
   readonly webhookName: string;
+  readonly output: Output;
 }
 
 /** `gpu-manager quota remove`: removes from a cluster what an uninstalled quota service left behind. */
@@ -23,7 +25,8 @@ export function quotaRemoveCommand(): Command {
     .option('--webhook-name <name>', 'name of the webhook configurations', 'gpu-manager-quota')
     .addOption(kubeconfigOption())
     .addOption(contextOption())
-    .action(({ yes, namespace, webhookName, ...access }: Options) =>
+    .addOption(outputOption())
+    .action(({ yes, namespace, webhookName, output, ...access }: Options) =>
       withClient(access, async (client) => {
         const remains = await quotaRemains(client, webhookName);
         const now = client.serverTime.now();
@@ -36,9 +39,11 @@ export function quotaRemoveCommand(): Command {
         if (yes === true) await removeRemains(client, remains);
         const lines = [...remains.webhooks, ...remains.groups.map((name) => `group ${name}`), ...remains.definitions];
         const done = yes === true ? 'removed' : 'would be removed with --yes';
-        process.stdout.write(
-          lines.length === 0 ? 'nothing of the quota is left\n' : lines.map((line) => `${line} ${done}\n`).join(''),
-        );
+        await print(output, {
+          document: () => ({ removed: yes === true, ...remains }),
+          table: () =>
+            lines.length === 0 ? 'nothing of the quota is left\n' : lines.map((line) => `${line} ${done}\n`).join(''),
+        });
       }),
     );
 }

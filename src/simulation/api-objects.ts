@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text as bodyOf } from 'node:stream/consumers';
+import { Listeners } from '../host/listeners.js';
 import { list, record, text, timestamp, type JsonRecord } from '../kube/json.js';
 
 /** An object of the emulated API. */
@@ -13,6 +14,12 @@ interface Place {
   readonly namespace: string;
   /** Empty for a collection. */
   readonly name: string;
+}
+
+/** An object as it was stored last, with the plural of its resource. */
+export interface StoredObject {
+  readonly plural: string;
+  readonly object: ApiObject;
 }
 
 interface Watcher {
@@ -34,6 +41,7 @@ export class ApiObjects {
   reach: (pod: string) => number | null = () => null;
   readonly #objects = new Map<string, ApiObject>();
   readonly #watchers = new Set<Watcher>();
+  readonly #stored = new Listeners<StoredObject>();
   readonly #server = createServer((request, response) => void this.#answer(request, response));
   #revision = 1;
 
@@ -77,6 +85,11 @@ export class ApiObjects {
     return this.#store({ plural, namespace: text(metadata.namespace), name: text(metadata.name) }, object);
   }
 
+  /** Calls `listener` for objects that are created or changed; the returned function unsubscribes. */
+  onStored(listener: (stored: StoredObject) => void): () => void {
+    return this.#stored.add(listener);
+  }
+
   remove(plural: string, namespace: string, name: string): void {
     const place = { plural, namespace, name };
     const object = this.#objects.get(keyOf(place));
@@ -98,6 +111,7 @@ export class ApiObjects {
     });
     this.#objects.set(keyOf(place), stored);
     this.#tell(before === undefined ? 'ADDED' : 'MODIFIED', place, stored);
+    this.#stored.emit({ plural: place.plural, object: stored });
     return stored;
   }
 

@@ -12,7 +12,7 @@ import { readPod } from '../kube/pod.js';
 import { gangText } from '../cluster/explain/waiting-text.js';
 import { knownPods } from '../cluster/explain/cluster-state.js';
 import { explainIn } from '../cluster/explain/why-waiting.js';
-import { ApiObjects } from './api-objects.js';
+import { ApiObjects, type StoredObject } from './api-objects.js';
 import { ClaimCluster } from './claim-cluster.js';
 import { DemoQuota } from './demo-quota.js';
 import { DEMO_NODES, DEMO_WORKLOADS, podOfWorkload, workload } from './demo-workloads.js';
@@ -100,6 +100,7 @@ export class DemoCluster {
     await this.#claims.start();
     this.#nodes.set(CLAIM_NODE, this.#claims.node);
     for (const name of this.#nodes.keys()) this.#putAgent(name);
+    this.objects.onStored((stored) => this.#annotate(stored));
     await this.#fill(onLive);
     this.#console = await this.#openConsole();
   }
@@ -165,6 +166,14 @@ export class DemoCluster {
     for (const { name } of emulated.containers) await node.kubelet.startContainer(emulated.uid, name);
     this.#putRunning(pod, best.node, admission.containers, wanted.createdAt ?? Date.now());
     return true;
+  }
+
+  /** Agents of the demonstration know pods from their kubelets, which follow the annotations of the API server. */
+  #annotate({ plural, object }: StoredObject): void {
+    if (plural !== 'pods') return;
+    const { uid, node, annotations } = readPod(object);
+    const kubelet = this.#nodes.get(node ?? '')?.kubelet;
+    if (kubelet?.pods.some((pod) => pod.uid === uid) === true) kubelet.annotate(uid, annotations);
   }
 
   #putRunning(pod: JsonRecord, node: string, containers: readonly GivenContainer[], sinceMs: number): void {

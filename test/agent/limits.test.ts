@@ -53,7 +53,7 @@ test('an operator on the node reads, sets and resets limits', async (t) => {
   t.match(shown.output, /CONTAINER .*\n.*\/main +\d +30 +- +4096 MiB +0 MiB +0 %/);
   t.match((await limits(node, 'list', '-o', 'wide')).output, / GPU UUID .*\n.*\/main +\d .* GPU-\S+ /);
   const name = `${wanted.namespace}/${wanted.name}`;
-  t.match(await limits(node, 'set', name, '--memory', '1Gi', '--share', '20', '--soft', '50'), {
+  t.match(await limits(node, 'set', name, '--memory', '1Gi', '--cores', '20', '--soft', '50'), {
     code: 0,
     output: /20 of 30 +50 +1024 MiB of 4096 MiB .*\(set\)/,
   });
@@ -89,7 +89,7 @@ test('an operator who requests impossible limits gets the reason', async (t) => 
   });
   t.match(await limits(node, 'set', `default/${two.name}/a`), {
     code: 2,
-    output: /give at least one of --memory, --share and --soft/,
+    output: /give at least one of --memory, --cores and --soft/,
   });
   t.match(await limits(node, 'set', `default/${two.name}/a`, '--share', '101'), {
     code: 2,

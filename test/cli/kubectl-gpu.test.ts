@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import tap, { test, type Test } from 'tap';
 import { parse } from 'yaml';
 import { Journal } from '../../src/agent/node/journal.js';
+import type { SliceSnapshot } from '../../src/agent/node/view.js';
 import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
 import { encodeInventory } from '../../src/gpu/node-inventory.js';
 import { TokenAccess } from '../../src/http/token-access.js';
@@ -42,7 +43,13 @@ async function testCluster(t: Test) {
   t.teardown(() => server.stop());
 
   const gpus = [gpu(0, { usedPercent: 60, usedMemoryBytes: 3 * GIB }), gpu(1)];
-  const train = allocation('train', [slice(gpus[0]!, { usedPercent: 22, usedMemoryBytes: GIB, pids: [4711] })]);
+  const use = { usedPercent: 22, usedMemoryBytes: GIB, pids: [4711] };
+  const train = allocation('train', [slice(gpus[0]!, use)]);
+  let trainNow = train;
+  /** Limits that the agent has in force for the pod train from now on. */
+  const enforce = (limits: Partial<SliceSnapshot>): void => {
+    trainNow = allocation('train', [slice(gpus[0]!, { ...use, ...limits })]);
+  };
   const journal = new Journal(systemClock);
   journal.note({ level: 'info', kind: 'Started', message: 'default/train/main: 30 cores', allocation: train.id });
   const access = new TokenAccess(async (token) => {
@@ -52,7 +59,7 @@ async function testCluster(t: Test) {
   const doctor = async () => [{ check: 'driver', state: 'ok', what: 'sim 580', advice: null }];
   const agent = await served(
     t,
-    viewOf(() => node({ gpus, allocations: [train] })),
+    viewOf(() => node({ gpus, allocations: [trainNow] })),
     { access, journal, doctor },
   );
   server.reach = ({ name }) => (name === 'agent-1' ? agent.server.port : null);
@@ -155,7 +162,7 @@ async function testCluster(t: Test) {
     ]);
     return { code, out, err };
   };
-  return { server, directory, run, runAlone, start, event, env };
+  return { server, directory, run, runAlone, start, event, enforce, env };
 }
 
 test('kubectl gpu top -i is a full screen of all nodes', { skip: noPseudoTerminal }, async (t) => {
@@ -370,18 +377,22 @@ test('kubectl gpu limits set annotates a pod within its allocation', async (t) =
   const { run, server } = await testCluster(t);
   const annotations = () => server.read('pods', 'default', 'train')?.metadata.annotations ?? {};
   t.match((await run('limits', 'get')).out, /train +main +0 +30 +- +4\.0 GiB +1\.0 GiB +normal +-\n/);
-  t.match(await run('limits', 'set', 'train', '--memory', '2GiB', '--share', '20', '--soft', '80'), {
+  t.match(await run('limits', 'set', 'train', '--memory', '2GiB', '--share', '20', '--soft', '80', '--wait', '0'), {
     code: 0,
     out: 'pod/train: tencent.com/vcuda-memory-limit=2Gi\npod/train: tencent.com/vcuda-share-limit=20\npod/train: tencent.com/vcuda-core-limit=80\n',
   });
   t.match(annotations(), { 'tencent.com/vcuda-memory-limit': '2Gi', 'tencent.com/vcuda-share-limit': '20' });
   t.match((await run('limits', 'get', 'train')).out, /memory=2Gi share=20 soft=80/);
-  t.match((await run('limits', 'set', 'train', '-c', 'main', '--memory', '12')).out, /vcuda-memory-limit=main=12\n/);
+  t.match(
+    (await run('limits', 'set', 'train', '-c', 'main', '--memory', '12', '--wait', '0')).out,
+    /vcuda-memory-limit=main=12\n/,
+  );
   for (const [args, message] of [
     [['--memory', '8Gi'], /container main: 8Gi is more than its 4\.0 GiB \(16 blocks\)/],
     [['--memory', '512Mi'], /512Mi is less than the 1\.0 GiB that it uses now/],
-    [['--share', '40'], /a share of 40 is more than its 30 cores/],
+    [['--cores', '40'], /a share of 40 is more than its 30 cores/],
     [['--soft', '10'], /a soft limit of 10 is below its share of 20/],
+    [['--cores', '20', '--share', '20'], /'--share <cores>' cannot be used with option '--cores <cores>'/],
     [['-c', 'side', '--share', '10'], /has no container side with a GPU; there are main/],
   ] as const)
     t.match(await run('limits', 'set', 'train', ...args), { code: 2, err: message }, args.join(' '));
@@ -389,6 +400,46 @@ test('kubectl gpu limits set annotates a pod within its allocation', async (t) =
   t.match(annotations(), { 'tencent.com/vcuda-memory-limit': 'main=12' }, 'refused limits change nothing');
   t.match((await run('limits', 'release', 'train')).out, /vcuda-memory-limit removed/);
   t.same(annotations(), {});
+});
+
+test('kubectl gpu limits set says whether the agent applied the limits, refused them or has not seen them', async (t) => {
+  const { run, server, event, enforce } = await testCluster(t);
+  const annotations = () => server.read('pods', 'default', 'train')?.metadata.annotations ?? {};
+  t.match(await run('limits', 'set', 'train', '--cores', '20', '--dry-run'), {
+    code: 0,
+    out: 'pod/train: tencent.com/vcuda-share-limit=20 (dry run)\n',
+  });
+  t.same(annotations(), {}, 'a dry run writes nothing');
+
+  event('train', 'GPULimitRefused', 'gpu-manager', 'an earlier refusal', 'refusal');
+  t.match(await run('limits', 'set', 'train', '--cores', '20', '--wait', '0.1'), {
+    code: 1,
+    out: /\npod\/train: not seen after 0\.1 s: its agent has other limits in force, and refused before: an earlier refusal\n$/,
+  });
+  t.match(annotations(), { 'tencent.com/vcuda-share-limit': '20' });
+
+  enforce({ share: 20, softLimit: 60, memoryLimitBytes: 2 * GIB, priority: 'low' });
+  const all = ['--cores', '20', '--soft', '60', '--memory', '8', '--priority', 'low'];
+  t.match(await run('limits', 'set', 'train', ...all), { code: 0, out: /\npod\/train: applied\n$/ });
+  t.match(JSON.parse((await run('limits', 'set', 'train', '--cores', '20', '-o', 'json')).out), {
+    outcome: { state: 'applied' },
+  });
+
+  event('train', 'GPULimitRefused', 'gpu-manager', 'main: 1800 MiB are in use', 'refusal.2');
+  t.match(await run('limits', 'set', 'train', ...all, '--memory', '6', '--wait', '0.1'), { code: 1, out: /not seen/ });
+  t.match(
+    await run('limits', 'set', 'train', ...all, '--memory', '6'),
+    { code: 1, out: /\npod\/train: refused: main: 1800 MiB are in use \(kubectl gpu limits release/ },
+    'the same again, which the agent refused before',
+  );
+  t.match(await run('limits', 'set', 'waiting', '--cores', '20'), {
+    code: 0,
+    out: /applies when its containers start/,
+  });
+  t.match(await run('limits', 'set', 'dark', '--cores', '20', '--wait', '0.1'), {
+    code: 1,
+    out: /not seen after 0\.1 s: the API server does not reach the agent/,
+  });
 });
 
 test('kubectl gpu limits resize asks for more than a pod requested', async (t) => {
@@ -515,7 +566,7 @@ test('every list of kubectl gpu takes labels, namespaces and formats; documents 
       command,
     );
   }
-  t.match(JSON.parse((await run('limits', 'set', 'train', '--share', '20', '-o', 'json')).out), {
+  t.match(JSON.parse((await run('limits', 'set', 'train', '--share', '20', '--wait', '0', '-o', 'json')).out), {
     namespace: 'default',
     pod: 'train',
     annotations: { 'tencent.com/vcuda-share-limit': '20' },

@@ -227,7 +227,7 @@ const programs: readonly Check[] = [
   program('nvidia-ml-py', (_, workshop) => [
     [workshop.python('nvidia-ml-py').interpreter, packageFile('test/drivers/python/nvml.py')],
   ]),
-  program('cuda-python', (_, workshop) => [
+  program('cuda-bindings', (_, workshop) => [
     [workshop.python('cuda-bindings').interpreter, packageFile('test/drivers/python/cuda.py')],
   ]),
   program('hashcat', (_, workshop) => [[workshop.tool('hashcat', 'hashcat'), '-I']]),

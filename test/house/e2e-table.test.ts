@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'tap';
 import { scratchDirectory } from '../scratch.js';
 
-const SCRIPT = fileURLToPath(new URL('../../../scripts/e2e-table.mjs', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const SCRIPT = join(ROOT, 'scripts/e2e-table.mjs');
 
 const DOCUMENT = `before
 | file of test/e2e | 1.37.2, containerd 2.3.7 | 1.36.3 |
@@ -45,4 +46,13 @@ test('a run of the end-to-end tests becomes a column of the table, also what fai
 after
 `,
   );
+});
+
+test('the table has one row for each end-to-end file, and no other', async (t) => {
+  const document = await readFile(join(ROOT, 'docs/reference/comparison.md'), 'utf8');
+  const [, table = ''] = /^\| file of test\/e2e \|.*\n\|[-|]+\|\n((?:\|.*\n)+)/mu.exec(document) ?? [];
+  const rows = [...table.matchAll(/^\| ([\w-]+)/gmu)].map(([, name]) => name);
+  const files = (await readdir(join(ROOT, 'test/e2e'))).flatMap((name) => /^(.+)\.e2e\.ts$/u.exec(name)?.[1] ?? []);
+  t.ok(files.length > 20, `${files.length} files`);
+  t.same(rows.sort(), files.sort());
 });

@@ -125,6 +125,33 @@ test('every container of the manifests has a seccomp profile, except the privile
   t.end();
 });
 
+interface Role {
+  readonly kind?: string;
+  readonly metadata: { readonly name: string };
+  readonly rules?: readonly {
+    readonly apiGroups?: readonly string[];
+    readonly resourceNames?: readonly string[];
+    readonly verbs: readonly string[];
+  }[];
+}
+
+test('of all accounts, the two webhooks may change webhook configurations, each its own', (t) => {
+  const found = manifests
+    .flatMap((path) => parseAllDocuments(read(path)).map((document) => document.toJS() as Role | null))
+    .flatMap((role) => (role?.rules ?? []).map((rule) => ({ name: role?.metadata.name, ...rule })))
+    .filter(({ apiGroups = [] }) => apiGroups.some((group) => ['admissionregistration.k8s.io', '*'].includes(group)))
+    .map(({ name, resourceNames, verbs }) => ({ name, resourceNames, verbs }));
+  t.same(
+    found.sort((a, b) => (String(a.name) < String(b.name) ? -1 : 1)),
+    ['gpu-manager-claims', 'gpu-manager-quota'].map((name) => ({
+      name,
+      resourceNames: [name],
+      verbs: ['get', 'update'],
+    })),
+  );
+  t.end();
+});
+
 test('the Dockerfile names base images by digest', (t) => {
   const stages = new Set<string>();
   const bases = [...read('Dockerfile').matchAll(/^FROM (?:--\S+ )?(\S+)(?: AS (\S+))?$/gim)];
@@ -158,6 +185,15 @@ test('workflows pin actions by commit with the version beside it, and have only 
     for (const [, action = ''] of read(`.github/workflows/${name}`).matchAll(/uses: (.+)$/gm))
       t.match(action, /^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/, `${name}: ${action}`);
   }
+  t.end();
+});
+
+test('containers of workflows are named by digest, with the version beside it', (t) => {
+  const images = readdirSync(join(ROOT, '.github/workflows')).flatMap((name) =>
+    [...read(`.github/workflows/${name}`).matchAll(/^ +(?:image|container): +(\S+)/gmu)].map(([, image]) => image),
+  );
+  t.ok(images.length > 0);
+  for (const image of images) t.match(image, /^[\w./-]+:\d[\w.-]+@sha256:[0-9a-f]{64}$/u);
   t.end();
 });
 

@@ -5,9 +5,10 @@ import { DEFAULT_ARBITRATOR_POLICY, KNOWN_KINDS } from '../../src/quota/index.js
 import type { KubeApi } from '../../src/kube/client.js';
 import { servedPolicy } from '../../src/quota-controller/arbitrator/served-policy.js';
 import { stopOf, type Stop } from '../../src/quota-controller/give-back/workload-stop.js';
-import { resourceOf } from '../../src/quota-controller/kinds.js';
+import { workloadPriority } from '../../src/quota-controller/give-back/workload-priority.js';
+import { resourceOf, type ServedKind } from '../../src/quota-controller/kinds.js';
 import { ArbitratedCluster } from './arbitrated-cluster.js';
-import { QuotaCluster } from './cluster.js';
+import { deployment, QuotaCluster } from './cluster.js';
 import { manifestsOf } from './setting.js';
 
 interface Rule {
@@ -43,6 +44,12 @@ test('the roles allow exactly what the arbitrator does', async (t) => {
     authorize: (_, request) => done.add(asked(request)) && allowed.has(asked(request)),
   });
   t.teardown(() => on.stop());
+  // Reviews read the priorities of workloads that wait in a group that preempts.
+  const kinds = KNOWN_KINDS.filter(({ kind }) => kind === 'Deployment').map((evaluator): ServedKind => {
+    return { evaluator, resource: 'deployments', path: '', shortNames: [], scalePath: null };
+  });
+  const waits = { apiVersion: 'apps/v1', kind: 'Deployment', ...deployment('waits', 'team', 1, 1) };
+  await workloadPriority(on.client, kinds, waits);
   on.addNode('node1', { cpu: '2' });
   on.addNamespaces('first', 'second', 'third');
   on.addConsumer('first', {});

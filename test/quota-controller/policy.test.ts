@@ -214,7 +214,8 @@ test('a kind that the policy describes is charged like the known kinds', async (
   await policy(on, { kinds: [{ ...kinds[0], pods: [{ replicas: 'spec.other', template: 'spec.podTemplate' }] }] });
   await eventually(() => on.used('team') === '2', 'the other description to hold');
   await policy(on, {});
-  await eventually(() => on.used('team') === '0', 'what nothing describes to be given back');
+  on.server.remove('pods', 'default', 'w-1');
+  await eventually(() => on.used('team') === '0', 'what nothing describes to be given back with its last pod');
 });
 
 test('the readable parts of a policy apply, and a condition names the others', async (t) => {

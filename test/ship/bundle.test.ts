@@ -9,6 +9,7 @@ import { scratchDirectory } from '../scratch.js';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const BUNDLE = join(ROOT, 'scripts/bundle.mjs');
+const PACKAGE_LIST = join(ROOT, 'scripts/sbom.mjs');
 const SOURCES = join(ROOT, 'src');
 
 /** Hash of each file below `root`, by its path there. */
@@ -75,7 +76,43 @@ test('repeated builds give the same bundle, which runs by itself and names the l
   const licences = readFileSync(join(first, 'LICENCES.md'), 'utf8');
   for (const name of ['@grpc/grpc-js', 'koffi', 'pino', 'zod'])
     t.match(licences, new RegExp(`^## ${name} [\\d.]+: \\S+`, 'm'));
+
+  const listed = packageList();
+  const inBundle = [...licences.matchAll(/^## (\S+) (\S+): /gmu)].map(([, name, at]) => `${name} ${at}`);
+  const addons = listed.filter(({ name }) => name.startsWith('@koromix/koffi-linux-'));
+  t.same(addons.map(({ name }) => name).sort(), ['@koromix/koffi-linux-arm64', '@koromix/koffi-linux-x64']);
+  t.same(
+    listed
+      .filter((component) => !addons.includes(component))
+      .map(({ name, version: at }) => `${name} ${at}`)
+      .sort(),
+    inBundle.sort(),
+    'the released list of packages has those that ship, and no other',
+  );
+  const named = new Set(listed.map(({ name }) => name));
+  t.same(
+    Object.keys(manifestOf('.').dependencies ?? {}).filter((name) => !named.has(name)),
+    [],
+  );
+  for (const { purl, hashes: [hash] = [], licenses } of listed) {
+    t.match(hash, { alg: 'SHA-512', content: /^[0-9a-f]{128}$/u }, purl);
+    t.ok(licenses?.[0]?.expression, `${purl} has a licence`);
+  }
 });
+
+interface Component {
+  readonly name: string;
+  readonly version: string;
+  readonly purl: string;
+  readonly hashes?: readonly { readonly alg: string; readonly content: string }[];
+  readonly licenses?: readonly { readonly expression: string }[];
+}
+
+/** What `npm run sbom` lists. */
+function packageList(): readonly Component[] {
+  const text = execFileSync(process.execPath, [PACKAGE_LIST], { encoding: 'utf8' });
+  return (JSON.parse(text) as { readonly components: readonly Component[] }).components;
+}
 
 test('a bundle keeps the names of every package that is loaded only when needed', (t) => {
   const sources = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'));
@@ -97,8 +134,14 @@ test('a bundle keeps the names of every package that is loaded only when needed'
 /** Whether a package has modules of ECMAScript alone. */
 function isModule(name: string): boolean {
   const [folder = ''] = /^(?:@[^/]+\/)?[^/]+/u.exec(name) ?? [];
-  const manifest = JSON.parse(readFileSync(join(ROOT, 'node_modules', folder, 'package.json'), 'utf8')) as {
-    readonly type?: string;
-  };
-  return manifest.type === 'module';
+  return manifestOf(join('node_modules', folder)).type === 'module';
+}
+
+interface Manifest {
+  readonly type?: string;
+  readonly dependencies?: Readonly<Record<string, string>>;
+}
+
+function manifestOf(folder: string): Manifest {
+  return JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8')) as Manifest;
 }

@@ -93,17 +93,24 @@ test('agents select the label that guides tell to set, and no label that no guid
   t.end();
 });
 
-test('a kubelet with another directory is mounted and named there, with and without claims', { skip: noHelm }, (t) => {
+test('a kubelet with another directory is mounted from there, but for its device plugins', { skip: noHelm }, (t) => {
   const root = '/var/lib/k0s/kubelet';
   for (const allocation of ['plugin', 'dra']) {
     const text = helmTemplate('--set', `agent.kubeletRoot=${root},agent.allocation=${allocation}`);
     const agent = JSON.stringify(daemonSets(text));
-    t.notMatch(agent, '/var/lib/kubelet');
-    for (const directory of ['device-plugins', ...(allocation === 'dra' ? ['plugins_registry'] : [])])
-      t.match(agent, `"path":"${root}/${directory}"`);
-    t.match(agent, `"--device-plugin-path=${root}/device-plugins"`);
+    // The kubelet has a constant path for them: Kubernetes' deviceplugin/v1beta1/constants.go.
+    t.match(agent, '"path":"/var/lib/kubelet/device-plugins"');
+    t.notMatch(agent, `${root}/device-plugins`);
+    const claims = allocation === 'dra' ? ['plugins_registry', 'plugins/gpu.tencent.com'] : [];
+    for (const directory of ['pod-resources', ...claims])
+      for (const key of ['path', 'mountPath']) t.match(agent, `"${key}":"${root}/${directory}"`);
     t.match(agent, `"--pod-resources-socket=${root}/pod-resources/kubelet.sock"`);
-    t.equal(agent.includes(`"--dra-path=${root}/plugins/gpu.tencent.com"`), allocation === 'dra');
+    t.equal(agent.includes(`"--plugin-registry-path=${root}/plugins_registry"`), claims.length > 0);
+    t.equal(agent.includes(`"--dra-path=${root}/plugins/gpu.tencent.com"`), claims.length > 0);
+    t.same(
+      [...agent.matchAll(/\/var\/lib\/kubelet\/([^"/]+)/gu)].filter(([, name]) => name !== 'device-plugins'),
+      [],
+    );
   }
   t.end();
 });

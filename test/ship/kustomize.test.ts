@@ -42,6 +42,50 @@ test('kubectl apply -k . and the overlays install the shipped objects', { skip }
   t.end();
 });
 
+interface AgentPod {
+  readonly containers: readonly {
+    readonly env: readonly { readonly name: string; readonly value?: string }[];
+    readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
+  }[];
+  readonly volumes: readonly { readonly name: string; readonly hostPath: { readonly path: string } }[];
+}
+
+/** The pods of the agents that an overlay makes. */
+function agentPod(overlay: string): AgentPod {
+  const agent = build(overlay).find(({ kind }) => kind === 'DaemonSet') as unknown as {
+    readonly spec: { readonly template: { readonly spec: AgentPod } };
+  };
+  return agent.spec.template.spec;
+}
+
+test(
+  "the overlay for k0s mounts and names its kubelet's directory, and leaves that of device plugins",
+  { skip },
+  (t) => {
+    const directories = ({ containers: [agent], volumes }: AgentPod): unknown[] =>
+      volumes.map(({ name, hostPath }) => [
+        hostPath.path,
+        agent?.volumeMounts.filter((mount) => mount.name === name).map(({ mountPath }) => mountPath),
+      ]);
+    const socket = '/var/lib/k0s/kubelet/pod-resources/kubelet.sock';
+    const [plain, moved] = [agentPod('etc/kustomize/agent'), agentPod('etc/kustomize/agent-k0s')];
+    t.match(
+      moved.containers[0]?.env.find(({ name }) => name === 'GPU_MANAGER_POD_RESOURCES_SOCKET'),
+      { value: socket },
+    );
+    t.same(
+      new Set(directories(moved).map((one) => JSON.stringify(one))),
+      new Set(
+        directories(plain).map((one) =>
+          JSON.stringify(one).replaceAll('/var/lib/kubelet/pod-resources', '/var/lib/k0s/kubelet/pod-resources'),
+        ),
+      ),
+    );
+    t.match(JSON.stringify(directories(moved)), '/var/lib/kubelet/device-plugins');
+    t.end();
+  },
+);
+
 interface ImageComponent {
   readonly images: readonly { readonly name: string; readonly newName: string; readonly newTag: string }[];
 }

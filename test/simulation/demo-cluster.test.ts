@@ -3,6 +3,7 @@ import { test } from 'tap';
 import { silentLog } from '../../src/host/log.js';
 import { DemoCluster, LIVE_NODE } from '../../src/simulation/demo-cluster.js';
 import { SimulatedNode } from '../../src/simulation/simulated-node.js';
+import { Commands } from '../cli/commands.js';
 import { eventually } from '../harness/eventually.js';
 import { timeLimit } from '../harness/time-factor.js';
 import { scratchDirectory } from '../scratch.js';
@@ -85,4 +86,20 @@ test('the cluster of the demonstration fills every view of the console', { timeo
   });
   t.match(await explained('tracker-0'), { noGpu: /nvidia\.com\/gpu/ });
   t.match(await read('/api/node?name=gpu-h100-1'), { ok: true });
+
+  const commands = new Commands();
+  t.teardown(() => commands.close());
+  const detector = String(rows.pods.find(({ name }) => String(name).startsWith('detector-'))?.['name']);
+  const set = (...args: readonly string[]) =>
+    commands.run({
+      program: 'kubectl-gpu',
+      args: ['limits', 'set', detector, '-n', 'vision', '--wait', '60', ...args],
+      env: { PATH: process.env['PATH'] ?? '', HOME: directory, KUBECONFIG: cluster.kubeconfigPath },
+      ...{ directory, input: '' },
+    });
+  t.match(
+    await set('--cores', '20', '--priority', 'low'),
+    { code: 0, out: /: applied\n$/ },
+    'the agent follows annotations',
+  );
 });

@@ -1,4 +1,3 @@
-import type { ContainerRef } from '../../gpu/ledger/allocation.js';
 import { json, jsonText, plain, type Answer } from '../../http/answer.js';
 import { Listener, type HttpRequest, type Route } from '../../http/listener.js';
 import { metricsRoute } from '../../http/probe-routes.js';
@@ -9,7 +8,7 @@ import type { Log } from '../../host/log.js';
 import { usageResponse } from './answers.js';
 import { gatewayJson } from './gateway-json.js';
 import type { History } from './history.js';
-import type { Journal, NodeView } from '../node/index.js';
+import type { AllocationSnapshot, Journal, JournalEntry, NodeView } from '../node/index.js';
 import type { LiveFeed } from './live-feed.js';
 import type { Metrics } from '../../http/metrics.js';
 import type { PageFile } from '../../page/page-files.js';
@@ -117,13 +116,23 @@ export class HttpServer {
     const { view, history, journal } = this.#options;
     const allocation = view.snapshot().allocations.find((one) => one.id === id);
     if (allocation === undefined) return plain(404, 'this allocation does not exist');
-    const concerns = (owner: ContainerRef | undefined): boolean =>
-      owner !== undefined &&
-      owner.podUid !== '' &&
-      allocation.owners.some(({ podUid, container }) => podUid === owner.podUid && container === owner.container);
-    const events = journal.after(0).filter((entry) => entry.allocation === id || concerns(entry.owner));
+    const events = journal.after(0).filter((entry) => concerns(entry, allocation));
     return json({ allocation, series: history.slices(id), events });
   }
+}
+
+/**
+ * Whether an event is about this allocation: by its container, or without one by its id and time. The id follows from
+ * the GPU's ids alone, so earlier containers of other pods had the same.
+ */
+function concerns(
+  { owner, allocation, atMs }: JournalEntry,
+  { id, owners, allocatedAtMs }: AllocationSnapshot,
+): boolean {
+  const known = owners.filter(({ podUid }) => podUid !== '');
+  if (owner !== undefined && owner.podUid !== '' && known.length > 0)
+    return known.some(({ podUid, container }) => podUid === owner.podUid && container === owner.container);
+  return allocation === id && atMs >= allocatedAtMs;
 }
 
 function doctorAnswer(doctor: () => Promise<readonly unknown[]>): () => Promise<Answer> {

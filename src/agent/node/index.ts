@@ -1,5 +1,5 @@
 export type { CallTimes } from './call-times.js';
-export type { Journal } from './journal.js';
+export type { Journal, JournalEntry } from './journal.js';
 export { NodeRecord } from './node-record.js';
 export { openNode } from './open-node.js';
 export type { ProcessDocument } from './process-document.js';

@@ -10,6 +10,7 @@ const CRI_ENDPOINTS = [
   '/run/crio/crio.sock',
   '/var/run/crio/crio.sock',
   '/run/k3s/containerd/containerd.sock',
+  '/run/k0s/containerd.sock',
   '/run/cri-dockerd.sock',
   '/var/run/cri-dockerd.sock',
 ];

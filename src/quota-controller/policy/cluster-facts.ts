@@ -45,13 +45,15 @@ interface Collection {
   readonly path: string;
   /** Whether `start` waits until the service may list the collection. */
   readonly isRequired: boolean;
+  /** Whether something depends on the collection; it is not listed before. By default always. */
+  readonly isWanted?: () => boolean;
   readonly create: () => Informer<unknown>;
 }
 
 /**
  * Informers of what the evaluation of a workload needs beside the workload itself: the QuotaPolicy, nodes,
- * LimitRanges, RuntimeClasses and namespaces. A collection that the API server does not serve, or that the service may
- * not list, counts as empty and is tried again.
+ * LimitRanges, RuntimeClasses, and namespaces from the first group on that names some. A collection that the API server
+ * does not serve, or that the service may not list, counts as empty and is tried again.
  */
 export class ClusterFacts {
   readonly #options: ClusterFactsOptions;
@@ -99,6 +101,7 @@ export class ClusterFacts {
       {
         path: NAMESPACES_PATH,
         isRequired: false,
+        isWanted: () => this.#defaultGroups.isUsed,
         create: () => {
           const informer = api.informer({ path: NAMESPACES_PATH, isMetadataOnly: true, keep: readNamespace });
           informer.onChange(({ before, after }) => {
@@ -162,7 +165,9 @@ export class ClusterFacts {
   /** Notes the object of a group; null for a deleted one. */
   groupChanged(name: string, object: GroupObject | null): void {
     const claim = object === null || object.terminating ? null : object.defaultFor;
-    if (this.#defaultGroups.groupChanged(name, claim)) this.#notify('namespaces');
+    if (!this.#defaultGroups.groupChanged(name, claim)) return;
+    this.#notify('namespaces');
+    this.#rounds.now();
   }
 
   /** Options for evaluating workloads under admission. */
@@ -201,9 +206,10 @@ export class ClusterFacts {
       )
         await this.#pause.for(RETRY_MS);
     }
-    await Promise.all([...this.#informers.values()].map((informer) => informer.whenSynced()));
     // The first workloads are read with the namespaces of all groups.
     for (const group of await this.#listGroups()) this.groupChanged(group.spec.name, group);
+    await this.#retryMissing();
+    await Promise.all([...this.#informers.values()].map((informer) => informer.whenSynced()));
     this.#rounds.start();
   }
 
@@ -234,9 +240,10 @@ export class ClusterFacts {
   /** Starts the informer of a collection; false if the collection cannot be listed. */
   async #watch(collection: Collection): Promise<boolean> {
     const { api, log } = this.#options;
-    const { path } = collection;
-    if (this.#informers.has(path)) return true;
+    const { path, isWanted = () => true } = collection;
+    if (this.#informers.has(path) || !isWanted()) return true;
     const answer = await api.request({ method: 'GET', path, query: { limit: '1' } });
+    if (this.#stopped || this.#informers.has(path)) return true;
     if (answer.ok) {
       this.#reported.delete(path);
       const informer = collection.create();

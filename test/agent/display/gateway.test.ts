@@ -5,9 +5,11 @@ import { displayServer } from '../../../src/agent/display/display-server.js';
 import { float, gatewayJson } from '../../../src/agent/display/gateway-json.js';
 import type { ProcessSnapshot } from '../../../src/agent/node/process-document.js';
 import { Journal } from '../../../src/agent/node/journal.js';
+import type { ContainerRef } from '../../../src/gpu/ledger/allocation.js';
 import { systemClock } from '../../../src/host/clock.js';
 import { displayProto, nodeProto } from '../../../src/rpc/proto.js';
 import { callUnary } from '../../../src/rpc/unary.js';
+import { ManualClock } from '../../manual-clock.js';
 import { scratchDirectory } from '../../scratch.js';
 import { allocation, gpu, GIB, node, served, slice, viewOf } from './fixture.js';
 
@@ -157,6 +159,36 @@ test('readiness lists the pending conditions until none remains', async (t) => {
   t.match(await get('/readyz'), { status: 503, text: 'not registered with the kubelet\n' });
   waiting = [];
   t.equal((await get('/readyz')).status, 200);
+});
+
+test("the events of an allocation are those of its container, not another pod's that had the same id before", async (t) => {
+  const clock = new ManualClock(1_000);
+  const journal = new Journal(clock);
+  const train = allocation('train', [BUSY], { allocatedAtMs: 3_000 });
+  const other = { podUid: 'uid-other', namespace: 'team-b', pod: 'other', container: 'main' };
+  const note = (message: string, owner?: ContainerRef) =>
+    journal.note({
+      level: 'info',
+      kind: 'Freed',
+      message,
+      allocation: train.id,
+      ...(owner === undefined ? {} : { owner }),
+    });
+  note('team-b/claim: its GPUs are released');
+  clock.advance(3_000);
+  note('team-b/other/main: its GPUs are released', other);
+  note('30 cores of GPU 0', train.owners[0]);
+  note('the container was corrected');
+  const { get } = await served(
+    t,
+    viewOf(() => node({ gpus: GPUS, allocations: [train] })),
+    { journal },
+  );
+  const { events } = JSON.parse((await get(`/api/allocations/${train.id}`)).text) as { events: { message: string }[] };
+  t.same(
+    events.map(({ message }) => message),
+    ['30 cores of GPU 0', 'the container was corrected'],
+  );
 });
 
 test('the gateway is read-only and answers 404 for unknown paths', async (t) => {

@@ -3,7 +3,7 @@ import type { Client } from '../client.js';
 const VERSION = '13.5.0';
 
 export const client: Client = {
-  title: 'cuda-python (cuda.bindings.driver)',
+  title: 'cuda-bindings (cuda.bindings.driver)',
   version: VERSION,
   way: 'dlopen, cuGetProcAddress',
   quick: true,

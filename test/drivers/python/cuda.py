@@ -1,4 +1,4 @@
-"""What cuda-python answers where no GPU is."""
+"""What cuda-bindings answers where no GPU is."""
 
 from cuda.bindings import driver
 
