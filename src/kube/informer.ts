@@ -1,6 +1,6 @@
 import type { Clock } from '../host/clock.js';
 import { Listeners } from '../host/listeners.js';
-import type { Log } from '../host/log.js';
+import type { StructuredLog } from '../host/structured-log.js';
 import { METADATA_LIST, METADATA_ONLY, type KubeClient, type OpenWatch } from './client.js';
 import { failure, type KubeFailure, type KubeFailureCode } from './failure.js';
 import { Pause } from '../host/pause.js';
@@ -38,7 +38,7 @@ export interface InformerOptions<T> {
   /** The reduced copy of an object; null for objects that are not wanted, even if the server sends them. */
   readonly keep: (object: unknown) => T | null;
   readonly clock: Clock;
-  readonly log: Log;
+  readonly log: StructuredLog;
   readonly timing?: Partial<InformerTiming>;
   /** 0 to 1, for jitter. */
   readonly random?: () => number;
