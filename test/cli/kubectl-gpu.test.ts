@@ -578,6 +578,21 @@ test('every list of kubectl gpu takes labels, namespaces and formats; documents 
   });
 });
 
+test('lists of kubectl gpu print names alone, no headings, and rows sorted by a field', async (t) => {
+  const { run } = await testCluster(t);
+  t.equal((await run('nodes', '-o', 'name')).out, 'node/node1\nnode/node2\nnode/node10\n');
+  t.equal((await run('pods', '-A', '-o', 'name')).out, 'pod/dark\npod/train\npod/waiting\npod/other\n');
+  t.match((await run('pods', '--no-headers')).out, /^dark +Running .*\ntrain .*\nwaiting /);
+  t.equal((await run('pods', '-o', 'name', '--sort-by', 'usedCores')).out, 'pod/train\npod/dark\npod/waiting\n');
+  t.equal((await run('nodes', '-o', 'name', '--sort-by', '{.slices}')).out, 'node/node1\nnode/node2\nnode/node10\n');
+  t.equal((await run('nodes', '-o', 'name', '--sort-by', '.cores')).out, 'node/node2\nnode/node1\nnode/node10\n');
+  t.match(await run('pods', '--sort-by', 'size'), {
+    code: 2,
+    err: /--sort-by: no field "size"; there are namespace, name, status/,
+  });
+  t.match(await run('top', '-o', 'name'), { code: 2, err: /Expected table, wide, json, yaml/ });
+});
+
 test('a context, a kubeconfig and the namespace of a context are chosen as in kubectl', async (t) => {
   const { directory, run, server } = await testCluster(t);
   const file = join(directory, 'two');
@@ -617,7 +632,7 @@ test('kubectl gpu completes for kubectl, and its help names the plugin', async (
   t.equal((await run('__complete', 'no')).out, 'nodes\n:4\n');
   t.equal(execFileSync(process.execPath, [COMPLETE_MAIN, 'no'], { encoding: 'utf8' }), 'nodes\n:4\n');
   t.match((await run('__complete', 'limits', 'se')).out, 'set\n:4\n');
-  t.match((await run('__complete', 'pods', '-o', '')).out, 'table\nwide\njson\nyaml\n:4\n');
+  t.match((await run('__complete', 'pods', '-o', '')).out, 'table\nwide\njson\nyaml\nname\n:4\n');
   t.match((await run('nods')).err, /unknown command 'nods' \(Did you mean one of nodes, pods\?\)/);
   t.match((await run('--help')).out, /Usage: kubectl gpu \[options\]/);
   t.notMatch((await run('--help')).out, /__complete/);

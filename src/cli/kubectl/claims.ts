@@ -13,7 +13,7 @@ import { selection } from './selection.js';
 
 /** `kubectl gpu claims`: the resource claims of this driver, and the waiting ones with the reason. */
 export function claimsCommand(): Command {
-  return listCommand('claims')
+  return listCommand('claims', { hasNames: true })
     .description('list the resource claims for GPUs: what they ask for, what they hold, who uses them; why others wait')
     .argument('[names...]', 'only these claims')
     .action((names: readonly string[], options: NamespaceOptions & ListingOptions) =>
@@ -65,6 +65,7 @@ function listing(rows: readonly ClaimRow[], namespace: string | null): Omit<List
     headings: [...place, 'NAME', 'STATE', 'NODE', 'GPU', 'CORES', 'MEMORY', 'PODS', 'AGE'],
     wideHeadings: ['CLASSES', 'DEVICES', 'WHY'],
     rows: rows.map((row) => rowOf(row, namespace === null)),
+    kind: 'resourceclaim',
     none:
       namespace === null ? 'no claim asks for GPUs' : `no claim of namespace ${namespace} asks for GPUs (-A for all)`,
   };

@@ -4,9 +4,8 @@ import { keptAlive } from '../../host/keep-alive.js';
 import { AGENT_NAMESPACE } from '../../kube/agent-pods.js';
 import { openUserClient, type ClusterAccess } from '../../kube/open-client.js';
 import { contextOption, kubeconfigOption } from '../cluster-options.js';
-import { outputOption } from '../output.js';
-import { watchOption } from '../watch.js';
 import { GpuCluster } from './gpu-cluster.js';
+import { addListingOptions } from './listing.js';
 
 export interface ClusterOptions extends ClusterAccess {
   readonly agentNamespace: string;
@@ -50,14 +49,13 @@ export function selectorOption(
 /** A command that lists objects of a namespace, with the options of every listing; `help` describes two of them. */
 export function listCommand(
   name: string,
-  help: { readonly namespace?: string; readonly selector?: string } = {},
+  help: { readonly namespace?: string; readonly selector?: string; readonly hasNames?: boolean } = {},
 ): Command {
-  return clusterCommand(name)
+  const command = clusterCommand(name)
     .addOption(namespaceOption(help.namespace))
     .addOption(new Option('-A, --all-namespaces', 'all namespaces'))
-    .addOption(selectorOption(help.selector))
-    .addOption(watchOption())
-    .addOption(outputOption());
+    .addOption(selectorOption(help.selector));
+  return addListingOptions(command, help.hasNames);
 }
 
 /** Opens the cluster for `work` and closes it afterwards. */

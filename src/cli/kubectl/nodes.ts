@@ -1,22 +1,18 @@
 import type { Command } from 'commander';
 import { CORE_RESOURCE, CORES_PER_GPU } from '../../gpu/resources.js';
-import { outputOption } from '../output.js';
 import { ignoreNamespaces } from '../refused-options.js';
 import { gib } from '../terminal-text.js';
-import { watchOption } from '../watch.js';
 import { clusterCommand, selectorOption, withCluster, type NamespaceOptions } from './cluster-command.js';
 import type { GpuNode } from './gpu-cluster.js';
-import { printListing, type Listing, type ListingOptions, type ListingRow } from './listing.js';
+import { addListingOptions, printListing, type Listing, type ListingOptions, type ListingRow } from './listing.js';
 import { selection } from './selection.js';
 
 /** `kubectl gpu nodes`: the nodes with GPUs, what is allocated there and what is used. */
 export function nodesCommand(): Command {
-  return ignoreNamespaces(clusterCommand('nodes'))
+  return addListingOptions(ignoreNamespaces(clusterCommand('nodes')), true)
     .description('list the nodes with GPUs: what is allocated there, what is used, and whether the agent answers')
     .argument('[names...]', 'only these nodes')
     .addOption(selectorOption())
-    .addOption(watchOption())
-    .addOption(outputOption())
     .action((names: readonly string[], options: NamespaceOptions & ListingOptions) =>
       withCluster(options, ({ cluster }) =>
         printListing(options, async () => {
@@ -43,6 +39,7 @@ function listing(nodes: readonly GpuNode[]): Listing {
     headings: ['NAME', 'STATUS', 'GPUS', 'MODEL', 'CORES', 'MEMORY', 'USED', 'USE', 'SLICES'],
     wideHeadings: ['AGENT', 'VERSION', 'DRIVER', 'UNHEALTHY'],
     rows: nodes.map(rowOf),
+    kind: 'node',
     none: 'no node has GPUs: do the agents run? (kubectl get pods -A -l app.kubernetes.io/name=gpu-manager)',
     problems: new Map(nodes.flatMap(({ node, problem }) => (problem === '' ? [] : [[node.name, problem] as const]))),
   };

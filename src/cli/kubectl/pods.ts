@@ -9,7 +9,7 @@ import { selection } from './selection.js';
 
 /** `kubectl gpu pods`: the pods with GPUs, and the waiting ones with the reason. */
 export function podsCommand(): Command {
-  return listCommand('pods')
+  return listCommand('pods', { hasNames: true })
     .description('list the pods with GPUs: which GPUs, what they may use and what they use; why the others wait')
     .argument('[names...]', 'only these pods')
     .action((names: readonly string[], options: NamespaceOptions & ListingOptions) =>
@@ -83,6 +83,7 @@ function listing(pods: readonly GpuPod[], namespace: string | null): Omit<Listin
     headings: [...place, 'NAME', 'STATUS', 'NODE', 'GPU', 'CORES', 'MEMORY', 'AGE'],
     wideHeadings: ['THROTTLED', 'PROCESSES', 'GPU UUID', 'CLAIMS', 'WHY'],
     rows: pods.map((pod) => rowOf(pod, namespace === null)),
+    kind: 'pod',
     none: namespace === null ? 'no pod asks for GPUs' : `no pod of namespace ${namespace} asks for GPUs (-A for all)`,
   };
 }
