@@ -280,7 +280,13 @@ test(
     t.equal(await group({ metadata: { finalizers: null } }), null);
     await cluster.apply(unscheduled('nominee'));
     // kubectl reads what it patches.
-    await cluster.kubectl('create', 'clusterrole', 'read-status', '--verb=get', '--resource=pods/status,deployments.apps/scale');
+    await cluster.kubectl(
+      'create',
+      'clusterrole',
+      'read-status',
+      '--verb=get',
+      '--resource=pods/status,deployments.apps/scale',
+    );
     const subject = '--serviceaccount=kube-system:gpu-manager-quota';
     await cluster.kubectl('create', 'clusterrolebinding', 'read-status', '--clusterrole=read-status', subject);
     const status = (patch: object): Promise<string | null> =>
