@@ -1,5 +1,4 @@
 #include "capture.h"
-#include "clock.h"
 #include "context.h"
 #include "graph_memory.h"
 #include "ledger.h"
@@ -47,7 +46,6 @@ static CUresult allocate(CUdeviceptr *pointer, size_t size) {
   NEED(pointer != NULL && size > 0);
   TRY(driver_current(&context));
   TRY(capture_forbids());
-  sim_clock_spend(driver.machine, driver.machine->node.allocate_ns);
   CUresult result = memory_allocate(context, size, MEMORY_LINEAR, &allocation);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && pool_give_back(context))
     result = memory_allocate(context, size, MEMORY_LINEAR, &allocation);
@@ -127,7 +125,6 @@ SIM_API CUresult cuMemFree_v2(CUdeviceptr pointer) {
   CUresult health = driver_current(&context);
   if (health != CUDA_ERROR_INVALID_CONTEXT) TRY(health);
   TRY(capture_forbids());
-  sim_clock_spend(driver.machine, driver.machine->node.allocate_ns);
   struct allocation *allocation = memory_find(pointer);
   NEED(allocation != NULL && allocation->base == pointer);
   if (allocation->kind == MEMORY_POOLED) return pool_free(allocation, NULL);
