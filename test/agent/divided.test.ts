@@ -2,7 +2,7 @@ import { test } from 'tap';
 import { eventually } from '../harness/eventually.js';
 import { startedCluster } from './cluster.js';
 import { admitted, gpuIndexes, limitsOf, only, runPod } from './node.js';
-import { simplePod } from './pods.js';
+import { container, pod, simplePod } from './pods.js';
 
 const BLOCK = 268_435_456;
 const ON_TWO = { 'tencent.com/vcuda-gpus': '2' };
@@ -63,6 +63,26 @@ test('without an extender the agent divides a request, tells it, and refuses wha
     ok: false,
     message: /vcuda-gpus is "two"; it can be a number of GPUs from 1 to 16/,
   });
+});
+
+test('an init container and the containers after it use the same halves, and a whole pod is divided alike', async (t) => {
+  const cluster = await startedCluster(t, { gpus });
+  const wanted = pod([container('main', 100, 32), container('side', 40, 8)], [container('init', 60, 16)]);
+  cluster.submit(wanted, { annotations: ON_TWO });
+  await cluster.known(wanted);
+  admitted(await cluster.admit(wanted));
+  const { allocations } = cluster.node.agent.allocator.state;
+  const cores = [...allocations.values()].map(({ parts }) => parts.map(({ coreIds }) => coreIds.length));
+  t.same(
+    cores.toSorted((a, b) => (a[0] ?? 0) - (b[0] ?? 0)),
+    [
+      [20, 20],
+      [30, 30],
+      [50, 50],
+    ],
+  );
+  const used = await runPod(cluster.node, simplePod(30, 4));
+  t.match((await limitsOf(used)).devices, [{ share: 30 }], '70 cores of each are taken: the init container added none');
 });
 
 test('a pod that the agent did not know in time does not start with fewer GPUs than it asks for', async (t) => {
