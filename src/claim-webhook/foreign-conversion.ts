@@ -1,8 +1,10 @@
+import { MAX_DEVICES } from '../abi/vgpu-abi.js';
 import {
   CORE_LIMIT_KEY,
   EXCLUDED_MODELS_KEY,
   EXCLUDED_UUIDS_KEY,
   GPU_POLICY_KEY,
+  GPUS_KEY,
   MODELS_KEY,
   NODE_POLICY_KEY,
   PRIORITY_KEY,
@@ -16,10 +18,12 @@ import {
   HAMI_PRIORITY,
   NVIDIA_GPU,
 } from '../gpu/foreign-requests.js';
+import { divisionOf, isDivided } from '../gpu/division.js';
 import { readSelection } from '../gpu/gpu-selection.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
 import { list, record, text, type JsonRecord } from '../kube/json.js';
 import { readPod, type PodContainer } from '../kube/pod.js';
+import { gpuRequestOf } from '../kube/pod-gpus.js';
 import { wholeQuantity } from '../manifests/quantity.js';
 import type { GpuShare, MemoryAmount } from './gpu-share.js';
 
@@ -89,12 +93,21 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
   const notes: string[] = [];
   const unlimited: string[] = [];
   const priorities = new Set<string>();
+  /** How many GPUs each container gets; those with parts of several have to agree with all others. */
+  const counts = new Set<number>();
+  let areDivided = false;
   for (const where of ['initContainers', 'containers'] as const)
     for (const [index, container] of pod[where].entries()) {
       const amounts = amountsOf(container, options, isExclusive);
-      if (amounts === null) continue;
+      if (amounts === null) {
+        const { cores, memoryBlocks } = gpuRequestOf(container);
+        if (cores + memoryBlocks > 0) counts.add(divisionOf(cores).gpus);
+        continue;
+      }
       if (!amounts.ok) return { kind: 'refused', reason: `container ${container.name}: ${amounts.reason}` };
       const { cores, memoryBlocks, note } = amounts;
+      counts.add(amounts.gpus);
+      areDivided ||= isDivided({ gpus: amounts.gpus, coresEach: cores / amounts.gpus });
       if (amounts.isUnlimited) unlimited.push(container.name);
       if (note !== '') notes.push(`container ${container.name}: ${note}`);
       for (const name of Object.keys(container.env))
@@ -115,12 +128,22 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
   if (patch.length === 0) return { kind: 'unchanged' };
   if (!annotations.ok) return { kind: 'refused', reason: annotations.reason };
   notes.push(...annotations.notes);
+  const [gpus = 1, ...otherCounts] = [
+    ...counts,
+    ...(GPUS_KEY in pod.annotations ? [Number(pod.annotations[GPUS_KEY])] : []),
+  ];
+  if (areDivided && otherCounts.some((count) => count !== gpus))
+    return {
+      kind: 'refused',
+      reason: `its containers get parts of ${[...counts].join(' and ')} GPUs; the annotation ${GPUS_KEY} says one number for the whole pod`,
+    };
   const [priority, another] = priorities;
   if (another !== undefined)
     notes.push(`its containers have several values of ${HAMI_PRIORITY}; a pod has one priority`);
   const limits = unlimited.map((name) => `${name}=${CORES_PER_GPU}`).join(',');
   const added = {
     ...annotations.ours,
+    ...(areDivided ? { [GPUS_KEY]: String(gpus) } : {}),
     ...(limits === '' ? {} : { [CORE_LIMIT_KEY]: limits }),
     ...(priority === undefined || another !== undefined ? {} : { [PRIORITY_KEY]: priority }),
   };
@@ -165,6 +188,7 @@ type Amounts =
       readonly ok: true;
       readonly cores: number;
       readonly memoryBlocks: number;
+      readonly gpus: number;
       readonly note: string;
       readonly isUnlimited: boolean;
     }
@@ -194,18 +218,15 @@ function amountsOf(
         }
       : share;
   if (isExclusive)
-    return amounts(count * CORES_PER_GPU, 0, `${HAMI_GPU_POLICY}: ${EXCLUSIVE} gives it whole GPUs`, false);
+    return amounts(count, CORES_PER_GPU, 0, `${HAMI_GPU_POLICY}: ${EXCLUSIVE} gives it whole GPUs`, false);
   const { memory } = asked;
   const cores = asked.cores ?? CORES_WITHOUT_LIMIT;
   const isWhole = cores === CORES_PER_GPU;
   if (cores > CORES_PER_GPU || ('percent' in memory && memory.percent > 100))
     return { ok: false, reason: 'a percentage is more than 100' };
-  if (count > 1 && !isWhole)
-    return {
-      ok: false,
-      reason: `${count} parts of ${count} GPUs in one container have no equal; a container gets a part of one GPU, or whole GPUs`,
-    };
-  if (isWhole && 'percent' in memory && memory.percent === 100) return amounts(count * cores, 0, '', false);
+  if (count > MAX_DEVICES && !isWhole)
+    return { ok: false, reason: `parts of ${count} GPUs in one container; at most ${MAX_DEVICES} are supported` };
+  if (isWhole && 'percent' in memory && memory.percent === 100) return amounts(count, cores, 0, '', false);
   if ('percent' in memory && gpuMemoryBytes === null)
     return {
       ok: false,
@@ -226,11 +247,12 @@ function amountsOf(
       ? [`${bytes / MEBIBYTE} MiB become ${blocks} blocks of 256 MiB, ${rounded} MiB`]
       : []),
   ];
-  return amounts(count * cores, count * blocks, notes.join('; '), asked.cores === null);
+  return amounts(count, cores, blocks, notes.join('; '), asked.cores === null);
 }
 
-function amounts(cores: number, memoryBlocks: number, note: string, isUnlimited: boolean): Amounts {
-  return { ok: true, cores, memoryBlocks, note, isUnlimited };
+/** The amounts of a container, from those of each of its GPUs. */
+function amounts(gpus: number, coresEach: number, blocksEach: number, note: string, isUnlimited: boolean): Amounts {
+  return { ok: true, cores: gpus * coresEach, memoryBlocks: gpus * blocksEach, gpus, note, isUnlimited };
 }
 
 function withAmounts(resources: JsonRecord, added: Readonly<Record<string, number>>): object {

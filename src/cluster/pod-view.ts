@@ -1,10 +1,11 @@
 import type { ContainerDemand } from '../gpu/pods/pod-demand.js';
 import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
-import { ANY_GPUS, readSelection } from '../gpu/gpu-selection.js';
+import { checkRequest, dividedRequest } from '../gpu/division.js';
+import { ANY_GPUS, readSelection, type GpuSelection } from '../gpu/gpu-selection.js';
 import type { Demand } from './placement/demand.js';
 import { demandOf, needsGpu } from './placement/demand.js';
 import type { ContainerGpus } from '../gpu/pods/pod-placement.js';
-import { checkCores, checkPair, MOST_GPU_CONTAINERS, tooManyContainers } from '../gpu/request.js';
+import { MOST_GPU_CONTAINERS, tooManyContainers } from '../gpu/request.js';
 import { misspeltKey } from '../kube/misspelt-key.js';
 import type { Pod, PodContainer } from '../kube/pod.js';
 import { groupMinimumOf, groupOf } from './pod-groups.js';
@@ -92,23 +93,26 @@ function sameContainers(a: Demand, b: Demand): boolean {
 export function viewPod(pod: Pod): PodView {
   const { containers, initContainers: init } = pod;
   const sidecars = init.filter(({ isSidecar }) => isSidecar);
+  const read = readSelection((key) => pod.annotations[key]);
+  const selection = read.ok ? read.selection : ANY_GPUS;
   const ofContainers = [
-    ...gpuDemands(pod, containers),
-    ...sidecars.flatMap((sidecar) => gpuDemands(pod, [sidecar], containers.length + init.indexOf(sidecar))),
+    ...gpuDemands(pod, selection, containers),
+    ...sidecars.flatMap((sidecar) => gpuDemands(pod, selection, [sidecar], containers.length + init.indexOf(sidecar))),
   ];
-  const ofInit = init.flatMap((container, at) => (container.isSidecar ? [] : gpuDemands(null, [container], at)));
+  const ofInit = init.flatMap((container, at) =>
+    container.isSidecar ? [] : gpuDemands(null, selection, [container], at),
+  );
   const gpuContainers = ofContainers.length + ofInit.length;
   // The other requests of a pod that is refused are not added up: there may be thousands.
   const needs = gpuContainers > MOST_GPU_CONTAINERS ? tooMany(gpuContainers) : pod.needs();
   const amount = (resource: string): number => (needs.ok ? Number(needs.requests[resource] ?? 0) : 0);
-  const read = readSelection((key) => pod.annotations[key]);
   const demand = demandOf({
     containers: ofContainers,
     init: ofInit,
     cpuMilli: amount('cpu'),
     hostMemoryBytes: amount('memory'),
     selector: { labels: pod.nodeSelector, terms: pod.nodeTerms },
-    selection: read.ok ? read.selection : ANY_GPUS,
+    selection,
   });
   return {
     uid: pod.uid,
@@ -128,7 +132,7 @@ export function viewPod(pod: Pod): PodView {
     demand,
     brokenRule:
       (needs.ok ? null : needs.reason) ??
-      [...init, ...containers].map(brokenRuleOf).find((rule) => rule !== null) ??
+      [...init, ...containers].map((container) => brokenRuleOf(container, selection)).find((rule) => rule !== null) ??
       (!read.ok && needsGpu(demand) ? read.reason : null) ??
       (needsGpu(demand) ? misspeltKey(pod.annotations) : null),
     initEnded: demand.init.length === 0 || containers.some(({ running, terminated }) => running || terminated),
@@ -148,20 +152,24 @@ function tooMany(containers: number): { readonly ok: false; readonly reason: str
 }
 
 /** `resizable`: the pod whose running containers may be resized; null for containers that keep what they request. */
-function gpuDemands(resizable: Pod | null, containers: readonly PodContainer[], firstIndex = 0): ContainerDemand[] {
+function gpuDemands(
+  resizable: Pod | null,
+  selection: GpuSelection,
+  containers: readonly PodContainer[],
+  firstIndex = 0,
+): ContainerDemand[] {
   return containers.flatMap((container, at) => {
-    const { cores, memoryBlocks } = gpuRequestOf(container);
-    if (cores === 0) return [];
-    const asked = resizable === null ? null : askedByResize(resizable, container);
+    const request = gpuRequestOf(container);
+    if (request.cores === 0) return [];
+    const divided = dividedRequest(request, selection);
+    // Only containers with one GPU can be resized.
+    const asked = resizable === null || divided.gpus !== undefined ? null : askedByResize(resizable, container);
     const resize = asked && { cores: asked.cores, memoryBytes: asked.memoryBlocks * MEMORY_BLOCK_BYTES };
-    const memoryBytes = memoryBlocks * MEMORY_BLOCK_BYTES;
-    return [{ container: firstIndex + at, cores, memoryBytes, ...(resize && { resize }) }];
+    return [{ container: firstIndex + at, ...divided, ...(resize && { resize }) }];
   });
 }
 
-function brokenRuleOf(container: PodContainer): string | null {
-  const request = gpuRequestOf(container);
-  if (request.cores === 0 && request.memoryBlocks === 0) return null;
-  const refusal = (request.cores === 0 ? null : checkCores(request.cores, true)) ?? checkPair(request);
+function brokenRuleOf(container: PodContainer, selection: GpuSelection): string | null {
+  const refusal = checkRequest(gpuRequestOf(container), selection);
   return refusal === null ? null : `container ${container.name || '?'}: ${refusal.reason}`;
 }

@@ -1,5 +1,7 @@
+import { divisionOf } from '../gpu/division.js';
 import { FOREIGN_RESOURCES } from '../gpu/foreign-requests.js';
-import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
+import { ANY_GPUS, readSelection, type GpuSelection } from '../gpu/gpu-selection.js';
+import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
 import { gpuRequestOf, namedGpus } from '../kube/pod-gpus.js';
 import type { Pod, PodContainer } from '../kube/pod.js';
 import { GROUP_LABEL } from '../manifests/group-label.js';
@@ -87,19 +89,26 @@ function sinceOf({ createdAt, scheduledAt, admittedAt, deletedAt }: Pod, state: 
 function slicesOf({ containers, initContainers, annotations, node }: Pod): SliceRow[] {
   const sidecars = initContainers.filter(({ isSidecar }) => isSidecar);
   const indexes = containers.map((_, at) => at);
+  const read = readSelection((key) => annotations[key]);
+  const selection = read.ok ? read.selection : ANY_GPUS;
   const named = node === null ? null : namedGpus(annotations, node, indexes);
   return [
     ...containers.flatMap((container, at) =>
-      slicesOfContainer(container, named?.find((gpus) => gpus.container === at)?.indexes ?? null),
+      slicesOfContainer(container, selection, named?.find((gpus) => gpus.container === at)?.indexes ?? null),
     ),
-    ...sidecars.flatMap((container) => slicesOfContainer(container, null)),
+    ...sidecars.flatMap((container) => slicesOfContainer(container, selection, null)),
   ];
 }
 
-function slicesOfContainer(container: PodContainer, gpus: readonly number[] | null): SliceRow[] {
+function slicesOfContainer(
+  container: PodContainer,
+  selection: GpuSelection,
+  gpus: readonly number[] | null,
+): SliceRow[] {
   const { cores, memoryBlocks } = gpuRequestOf(container);
   if (!Number.isSafeInteger(cores) || cores <= 0) return [];
-  const count = Math.max(1, Math.floor(cores / CORES_PER_GPU));
+  const division = divisionOf(cores, selection);
+  const count = Math.max(1, Math.floor(division.gpus));
   const memoryBytes = Math.floor((memoryBlocks * MEMORY_BLOCK_BYTES) / count);
   const known = gpus !== null && gpus.length === count ? gpus : null;
   // A request for more GPUs than a node has is one line: it never runs.
@@ -107,7 +116,7 @@ function slicesOfContainer(container: PodContainer, gpus: readonly number[] | nu
   return shown.map((gpu) => ({
     container: container.name,
     gpu,
-    cores: shown.length === 1 ? cores : CORES_PER_GPU,
+    cores: shown.length === 1 ? cores : division.coresEach,
     memoryBytes: shown.length === 1 ? memoryBlocks * MEMORY_BLOCK_BYTES : memoryBytes,
   }));
 }

@@ -84,6 +84,12 @@ export const EXCLUDED_UUIDS_KEY = 'tencent.com/nouse-gpu-uuid';
  */
 export const SAME_NUMA_KEY = 'tencent.com/same-numa';
 
+/**
+ * Pod annotation: on how many GPUs each container of the pod has its request, in equal parts. Absent or `1`: cores
+ * below 100 are a part of one GPU.
+ */
+export const GPUS_KEY = 'tencent.com/vcuda-gpus';
+
 /** Pod annotation: whether a part of a GPU goes to the fullest GPU with room (`binpack`) or the emptiest (`spread`). */
 export const GPU_POLICY_KEY = 'tencent.com/gpu-policy';
 

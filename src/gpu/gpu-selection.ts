@@ -3,11 +3,13 @@ import {
   EXCLUDED_MODELS_KEY,
   EXCLUDED_UUIDS_KEY,
   GPU_POLICY_KEY,
+  GPUS_KEY,
   MODELS_KEY,
   NODE_POLICY_KEY,
   SAME_NUMA_KEY,
   UUIDS_KEY,
 } from './annotations.js';
+import { MAX_DEVICES } from '../abi/vgpu-abi.js';
 import type { Gpu } from './gpu.js';
 
 const BIND_POLICIES = ['binpack', 'spread'] as const;
@@ -24,10 +26,12 @@ export interface GpuSelection {
   /** UUIDs of GPUs or instances; that of a GPU stands for its instances as well. Empty: any GPU. */
   readonly uuids: readonly string[];
   readonly excludedUuids: readonly string[];
-  /** Whether several whole GPUs of a container must be of one model and memory. */
+  /** Whether several GPUs of a container must be of one model and memory. */
   readonly equalGpus: boolean;
-  /** Whether several whole GPUs of a container must be near one NUMA node. */
+  /** Whether several GPUs of a container must be near one NUMA node. */
   readonly sameNuma: boolean;
+  /** On how many GPUs each request is, in equal parts; 1 without the annotation. */
+  readonly gpus: number;
   /** Which GPU with room a part of a GPU gets. */
   readonly gpuPolicy: BindPolicy;
   /** Which node the pod gets; null for the extender's own policy. */
@@ -42,6 +46,7 @@ export const ANY_GPUS: GpuSelection = {
   excludedUuids: [],
   equalGpus: false,
   sameNuma: false,
+  gpus: 1,
   gpuPolicy: 'binpack',
   nodePolicy: null,
 };
@@ -57,6 +62,7 @@ export const SELECTION_KEYS = [
   EXCLUDED_UUIDS_KEY,
   EQUAL_GPUS_KEY,
   SAME_NUMA_KEY,
+  GPUS_KEY,
   GPU_POLICY_KEY,
   NODE_POLICY_KEY,
 ];
@@ -88,6 +94,13 @@ export function readSelection(annotation: (key: string) => string | undefined): 
       );
     return choice;
   };
+  const count = (key: string): number => {
+    const text = annotation(key) ?? '1';
+    const isCount = /^[1-9]\d?$/.test(text) && Number(text) <= MAX_DEVICES;
+    if (!isCount)
+      problems.push(`annotation ${key} is ${quoted(text)}; it can be a number of GPUs from 1 to ${MAX_DEVICES}`);
+    return isCount ? Number(text) : 1;
+  };
   const models = (key: string): readonly string[] => listed(key, wrongModel).map((entry) => entry.toUpperCase());
   const required = (key: string): boolean => chosen(key, ['required', 'preferred']) === 'required';
   const selection: GpuSelection = {
@@ -97,6 +110,7 @@ export function readSelection(annotation: (key: string) => string | undefined): 
     excludedUuids: listed(EXCLUDED_UUIDS_KEY, wrongUuid),
     equalGpus: required(EQUAL_GPUS_KEY),
     sameNuma: required(SAME_NUMA_KEY),
+    gpus: count(GPUS_KEY),
     gpuPolicy: chosen(GPU_POLICY_KEY, BIND_POLICIES) ?? 'binpack',
     nodePolicy: chosen(NODE_POLICY_KEY, BIND_POLICIES) ?? null,
   };
@@ -140,7 +154,7 @@ export function allows(selection: GpuSelection, { model, uuid, instance }: Gpu):
   );
 }
 
-/** Several whole GPUs of a container must have equal kinds. A GPU of an unknown NUMA node is near no other one. */
+/** Several GPUs of a container must have equal kinds. A GPU of an unknown NUMA node is near no other one. */
 export function kindOf({ equalGpus, sameNuma }: GpuSelection, { index, model, memoryBytes, numaNode }: Gpu): string {
   const near = numaNode === null ? `alone ${index}` : String(numaNode);
   return `${equalGpus ? `${memoryBytes} ${model}` : ''}@${sameNuma ? near : ''}`;
@@ -166,6 +180,7 @@ function restrictionsOf(selection: GpuSelection): readonly (readonly [string, re
     [EXCLUDED_UUIDS_KEY, selection.excludedUuids],
     [EQUAL_GPUS_KEY, selection.equalGpus ? ['required'] : []],
     [SAME_NUMA_KEY, selection.sameNuma ? ['required'] : []],
+    [GPUS_KEY, selection.gpus > 1 ? [String(selection.gpus)] : []],
   ];
   return all.filter(([, entries]) => entries.length > 0);
 }

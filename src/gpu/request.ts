@@ -77,9 +77,12 @@ export function checkPair(request: ContainerRequest): RequestRefusal | null {
   return null;
 }
 
-/** Refuses memory that even unused GPUs of this node do not have. */
-export function checkMemory(request: ContainerRequest, gpuMemoryBytes: readonly number[]): RequestRefusal | null {
-  const gpus = Math.max(1, Math.floor(request.cores / CORES_PER_GPU));
+/** Refuses memory that even unused GPUs of this node do not have; `gpus`: how many the container gets. */
+export function checkMemory(
+  request: ContainerRequest,
+  gpuMemoryBytes: readonly number[],
+  gpus: number,
+): RequestRefusal | null {
   const blocks = gpuMemoryBytes.map(memoryBlocks).sort((a, b) => b - a);
   const most = blocks.slice(0, gpus).reduce((sum, count) => sum + count, 0);
   if (request.memoryBlocks <= most) return null;

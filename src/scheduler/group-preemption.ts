@@ -1,3 +1,4 @@
+import type { ContainerDemand } from '../gpu/pods/pod-demand.js';
 import { CORES_PER_GPU } from '../gpu/resources.js';
 import type { Cluster } from '../cluster/placement/cluster.js';
 import type { Demand } from '../cluster/placement/demand.js';
@@ -78,8 +79,8 @@ export function leastVictims(nodes: readonly EvictionNode[]): readonly ClusterNo
 }
 
 function coresOf({ containers, init }: Demand): number {
-  const most = Math.max(0, ...init.map(({ cores }) => cores));
-  return Math.max(most, sum(containers.map(({ cores }) => cores)));
+  const all = ({ cores, gpus = 1 }: ContainerDemand): number => cores * gpus;
+  return Math.max(0, ...init.map(all), sum(containers.map(all)));
 }
 
 function sum(numbers: readonly number[]): number {

@@ -26,15 +26,42 @@ test('amounts of HAMi become cores and blocks of one GPU', (t) => {
   });
   t.same(limitsOf({ 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 100 }), { 'tencent.com/vcuda-core': 200 });
   t.match(limitsOf({ 'nvidia.com/gpucores': 50, 'nvidia.com/gpumem-percentage': 25 }), /give --gpu-memory/);
-  t.match(
-    limitsOf({ ...both, 'nvidia.com/gpu': 2 }),
-    /^container main: 2 parts of 2 GPUs in one container have no equal/,
-  );
   t.match(limitsOf({ 'nvidia.com/gpucores': 120, 'nvidia.com/gpumem': 256 }), /more than 100/);
   t.match(
     limitsOf({ 'nvidia.com/gpucores': 20, 'tencent.com/vcuda-core': 20 }),
     /asks for tencent.com\/vcuda-core and/,
   );
+  t.end();
+});
+
+test('parts of several GPUs become their sum and the number of GPUs, which is one for the whole pod', (t) => {
+  const parts = { 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 30, 'nvidia.com/gpumem': 4000 };
+  const converted = (containers: readonly Container[], annotations?: Record<string, string>) => {
+    const object = pod(containers);
+    if (annotations !== undefined) object.metadata.annotations = annotations;
+    const conversion = convertForeign(object, NONE);
+    if (conversion.kind !== 'converted') return conversion;
+    const { metadata, spec } = applyPatch(object, conversion.patch);
+    return [
+      metadata.annotations?.['tencent.com/vcuda-gpus'],
+      ...spec.containers.map(({ resources }) => resources?.limits),
+    ];
+  };
+  const sum = { 'tencent.com/vcuda-core': 60, 'tencent.com/vcuda-memory': 32 };
+  t.same(converted([asking(parts)]), ['2', sum]);
+  t.same(converted([asking(parts), asking(parts, 'other')]), ['2', sum, sum]);
+  t.same(converted([asking(parts), asking({ 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 100 }, 'whole')]), [
+    '2',
+    sum,
+    { 'tencent.com/vcuda-core': 200 },
+  ]);
+  t.same(converted([asking(parts)], { 'tencent.com/vcuda-gpus': '2' }), ['2', sum]);
+  const contradiction = { kind: 'refused', reason: /tencent.com\/vcuda-gpus says one number for the whole pod/ };
+  t.match(converted([asking(parts)], { 'tencent.com/vcuda-gpus': '3' }), contradiction);
+  t.match(converted([asking(parts), asking({ 'nvidia.com/gpu': 1, 'nvidia.com/gpumem': 256 }, 'one')]), contradiction);
+  const own = { 'tencent.com/vcuda-core': 50, 'tencent.com/vcuda-memory': 4 };
+  t.match(converted([asking(parts), asking(own, 'own')]), contradiction, 'a request of ours would be divided too');
+  t.match(converted([asking({ ...parts, 'nvidia.com/gpu': 17 })]), { kind: 'refused', reason: /at most 16/ });
   t.end();
 });
 

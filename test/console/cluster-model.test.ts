@@ -78,6 +78,25 @@ test('a GPU is given as far as the ledger of its agent or the annotations of pod
   t.end();
 });
 
+test('a container with parts of several GPUs has a slice of each', (t) => {
+  const shown = (cores: number, options: PodOptions = {}) => {
+    const object = podObject('p', { cores, blocks: 32, ...options });
+    const annotations = { ...object.metadata.annotations, 'tencent.com/vcuda-gpus': '2' };
+    return podRow(readPod({ ...object, metadata: { ...object.metadata, annotations } }))?.slices;
+  };
+  const half = { cores: 50, memoryBytes: 4 * 2 ** 30 };
+  t.match(shown(100, { node: 'n', gpus: [0, 3] }), [
+    { gpu: 0, ...half },
+    { gpu: 3, ...half },
+  ]);
+  t.match(shown(100), [
+    { gpu: null, ...half },
+    { gpu: null, ...half },
+  ]);
+  t.match(shown(200, { node: 'n', gpus: [0, 1] }), [{ cores: 100 }, { cores: 100 }], 'two whole GPUs');
+  t.end();
+});
+
 test('a pod says why it does not run', (t) => {
   t.match(row('a', { unscheduled: '0/3 nodes are available' }), { state: 'waiting', why: '0/3 nodes are available' });
   t.match(row('a'), { state: 'waiting', why: 'the scheduler has not tried it yet' });

@@ -73,6 +73,11 @@ test('a wrong value is refused with its annotation and what is expected', (t) =>
     reason({ 'tencent.com/gpu-policy': 'pack' }),
     'annotation tencent.com/gpu-policy is "pack"; it can be "binpack" or "spread"',
   );
+  for (const wrong of ['0', '17', '2.0', '', 'two'])
+    t.equal(
+      reason({ 'tencent.com/vcuda-gpus': wrong }),
+      `annotation tencent.com/vcuda-gpus is "${wrong}"; it can be a number of GPUs from 1 to 16`,
+    );
   t.equal(
     reason({ 'tencent.com/same-numa': 'true' }),
     'annotation tencent.com/same-numa is "true"; it can be "required" or "preferred"',

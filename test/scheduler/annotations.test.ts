@@ -127,3 +127,56 @@ test('a whole GPU with more memory than it has is refused on a node without inve
   t.same((await rig.scheduler.filter(pod('fits', [[100, 16]]), ['n'])).NodeNames, ['n']);
   t.same((await rig.scheduler.filter(pod('both', [[200, 32]]), ['n'])).NodeNames, []);
 });
+
+test('a request that is divided over several GPUs gets parts of them, beside the pods that are there', async (t) => {
+  const rig = await start(t, [node('two', [16, 16]), node('one', [32]), node('small', [7, 16])]);
+  const names = [...rig.api.nodes.keys()];
+  const filter = (wanted: PodObject) => {
+    rig.api.setPod(wanted);
+    return rig.scheduler.filter(wanted, names);
+  };
+  const onTwo = { 'tencent.com/vcuda-gpus': '2' };
+  const first = annotated('a', [100, 16], onTwo);
+  const answer = await filter(first);
+  t.same(answer.NodeNames, ['two']);
+  t.match(
+    answer.FailedAndUnresolvableNodes,
+    { one: /too few.* for 50 cores with 8 memory blocks on each of 2 GPUs \(annotation tencent\.com\/vcuda-gpus: 2\)/ },
+    'one large GPU does not serve',
+  );
+  t.ok('small' in (answer.FailedAndUnresolvableNodes ?? {}), 'each GPU needs the memory');
+  t.equal((await rig.scheduler.bind(first, 'two')).Error, '');
+  t.equal(gpusOf(rig, 'a'), '0,1');
+  const second = annotated('b', [100, 16], onTwo);
+  t.same((await filter(second)).NodeNames, ['two']);
+  t.equal((await rig.scheduler.bind(second, 'two')).Error, '', 'the other halves');
+  t.equal(gpusOf(rig, 'b'), '0,1');
+  const third = annotated('c', [2, 2], onTwo);
+  t.match((await filter(third)).FailedNodes?.two, /no room for 1 cores with 1 memory blocks on each of 2 GPUs/);
+
+  const said = async (name: string, wanted: readonly [number, number], gpus = '2'): Promise<string> =>
+    JSON.stringify(await filter(annotated(name, wanted, { 'tencent.com/vcuda-gpus': gpus })));
+  t.match(await said('d', [75, 16]), /vcuda-core: 75 cannot be divided evenly over 2 GPUs; ask for a multiple of 2/);
+  t.match(await said('e', [300, 16]), /vcuda-core: 300 is more than 2 whole GPUs/);
+  t.match(await said('f', [100, 0]), /50 is a part of a GPU and needs tencent.com\/vcuda-memory/);
+  t.match(await said('g', [100, 16], '0'), /it can be a number of GPUs from 1 to 16/);
+});
+
+test('a restarted extender charges both halves of a pod whose annotations name them', async (t) => {
+  const rig = await start(t, [node('n', [16, 16])]);
+  const { metadata, spec } = annotated('running', [100, 16], {
+    'tencent.com/vcuda-gpus': '2',
+    'tencent.com/predicate-gpu-idx-0': '0,1',
+    'tencent.com/predicate-node': 'n',
+  });
+  rig.api.setPod({ metadata: { ...metadata, uid: 'running' }, spec: { ...spec, nodeName: 'n' } });
+  const fits = async (name: string, cores: number): Promise<number> => {
+    const wanted = pod(name, [[cores, 4]]);
+    rig.api.setPod(wanted);
+    const { NodeNames: offered } = await rig.scheduler.filter(wanted, ['n']);
+    rig.api.deletePod(name);
+    return (offered ?? []).length;
+  };
+  t.equal(await fits('half', 50), 1);
+  t.equal(await fits('more', 51), 0);
+});

@@ -1,6 +1,6 @@
+import { divisionOf } from '../../gpu/division.js';
 import { allows, selectionInWords } from '../../gpu/gpu-selection.js';
 import type { Gpu } from '../../gpu/gpu.js';
-import type { ContainerRef } from '../../gpu/ledger/allocation.js';
 import { withoutHalf } from '../../gpu/ledger/allocate.js';
 import { coreIdsOf, memoryIdsOf } from '../../gpu/ledger/allocation.js';
 import { identify, noGpu, type Holder } from '../../gpu/ledger/identify.js';
@@ -117,7 +117,7 @@ export class ContainerStarts {
     const answer = identify(this.#ledger.state, holder, clock.now());
     if (!answer.ok) return answer;
     const { allocation } = answer;
-    const wrong = this.#wrongGpu(holder.container, gpusOf(this.#ledger.state.node, allocation));
+    const wrong = this.#wrongGpu(holder, gpusOf(this.#ledger.state.node, allocation));
     if (wrong !== null) return wrong;
     if (answer.adopted) await slices.prepare(allocation.id, true);
     await slices.start(limitsOf(this.#ledger.state.node, allocation, holder.container));
@@ -131,9 +131,15 @@ export class ContainerStarts {
   }
 
   /** The kubelet did not say which pod asked: of pods that waited together, this one may have the GPU of another. */
-  #wrongGpu({ podUid, container }: ContainerRef, gpus: readonly Gpu[]): RequestRefusal | null {
+  #wrongGpu({ container: { podUid, container }, coreIds }: Holder, gpus: readonly Gpu[]): RequestRefusal | null {
     const pending = this.#options.pods.pending() ?? [];
     const { selection } = pending.find((each) => each.podUid === podUid && each.container === container) ?? {};
+    const count = divisionOf(coreIds.length, selection).gpus;
+    if (selection !== undefined && gpus.length !== count)
+      return refuse(
+        'mismatch',
+        `the container got ${gpus.length} of ${count} GPUs${selectionInWords(selection)}: the agent did not know its pod when the kubelet asked; delete this pod so that it is placed again`,
+      );
     const wrong = selection === undefined ? undefined : gpus.find((gpu) => !allows(selection, gpu));
     if (selection === undefined || wrong === undefined) return null;
     const { index, model, uuid } = wrong;

@@ -215,7 +215,10 @@ export class Notices {
     const { cores, memoryBlocks } = assignment;
     const { indexes } = numbersOf(assignment);
     const gpus = `GPU ${indexes.join(', ')} of node ${this.#options.nodeName}`;
-    const share = cores < CORES_PER_GPU ? `${cores} of ${CORES_PER_GPU} cores` : `${indexes.length} whole`;
+    const coresEach = cores / Math.max(1, indexes.length);
+    const each = indexes.length > 1 ? ' of each' : '';
+    const share =
+      coresEach < CORES_PER_GPU ? `${coresEach} of ${CORES_PER_GPU} cores${each}` : `${indexes.length} whole`;
     const memory = memoryBlocks > 0 ? `, ${(memoryBlocks * MEMORY_BLOCK_BYTES) / 2 ** 20} MiB` : '';
     this.#options.record(podSubject({ ...pod, uid: pod.objectUid }, container), {
       type: 'Normal',

@@ -27,8 +27,8 @@ export function demandOf(parts: Partial<Omit<Demand, 'key' | 'gpuKey'>>): Demand
   const list = (wanted: readonly ContainerDemand[]) =>
     wanted
       .map(
-        ({ cores, memoryBytes, resize }) =>
-          `${cores}/${memoryBytes}${resize ? `+${resize.cores}/${resize.memoryBytes}` : ''}`,
+        ({ cores, memoryBytes, gpus = 1, resize }) =>
+          `${cores}/${memoryBytes}${gpus === 1 ? '' : `x${gpus}`}${resize ? `+${resize.cores}/${resize.memoryBytes}` : ''}`,
       )
       .join(',');
   const gpuKey = `${list(containers)};${list(init)}${selection === ANY_GPUS ? '' : `;${selectionKey(selection)}`}`;

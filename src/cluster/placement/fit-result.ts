@@ -126,10 +126,10 @@ function inWords(demand: Demand): string {
   return `${[...named, ...more].join(' and ')}${selectionInWords(demand.selection)}`;
 }
 
-function containerInWords({ cores, memoryBytes }: ContainerDemand): string {
+function containerInWords({ cores, memoryBytes, gpus = 1 }: ContainerDemand): string {
   const blocks = memoryBytes / MEMORY_BLOCK_BYTES;
   const memory = blocks === 0 ? '' : ` with ${blocks} memory blocks`;
-  if (cores < CORES_PER_GPU) return `${cores} cores${memory} on one GPU`;
+  if (cores < CORES_PER_GPU) return `${cores} cores${memory} on ${gpus === 1 ? 'one GPU' : `each of ${gpus} GPUs`}`;
   const count = cores / CORES_PER_GPU;
   return `${count} whole GPU${count === 1 ? '' : 's'}${memory}`;
 }

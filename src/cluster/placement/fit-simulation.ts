@@ -85,9 +85,10 @@ function hasRoom({ cores, memory }: FreeState, leastRoom: readonly LeastRoom[]):
 }
 
 /** True when the pod's annotations change which of this node's GPUs it may get, or which of them comes first. */
-export function isSelective(node: ClusterNode, { selection }: Demand): boolean {
+export function isSelective(node: ClusterNode, { selection, containers }: Demand): boolean {
   if (selection === ANY_GPUS) return false;
   const { equalGpus, sameNuma, gpuPolicy } = selection;
+  if (containers.some(({ gpus = 1 }) => gpus > 1)) return true;
   if ((equalGpus && !node.alike) || sameNuma || gpuPolicy === 'spread') return true;
   return node.shape.gpus.some(({ gpu }) => !allows(selection, gpu));
 }

@@ -2,7 +2,7 @@ import type { Charge, ContainerDemand } from '../../gpu/pods/pod-demand.js';
 import { place } from '../../gpu/placement/place.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
 import type { Demand } from './demand.js';
-import { chargeOf, placePod, type ContainerGpus, type PodPlacement } from '../../gpu/pods/pod-placement.js';
+import { chargeOf, gpusOf, placePod, type ContainerGpus, type PodPlacement } from '../../gpu/pods/pod-placement.js';
 import { slotsOf, type ClusterNode, type NodeShape } from './node.js';
 
 /** A pod on a node, as placement needs it. */
@@ -61,8 +61,7 @@ function namedCharges(node: ClusterNode, pod: BoundPod, gpus: readonly Container
   for (const wanted of pod.demand.containers) {
     const named = gpus.find(({ container }) => container === wanted.container);
     const positions = named === undefined ? [] : positionsOf(shape, named);
-    if (positions.length !== Math.max(1, Math.floor(wanted.cores / CORES_PER_GPU)) || positions.includes(-1))
-      return null;
+    if (positions.length !== gpusOf(wanted) || positions.includes(-1)) return null;
     charges.push(...positions.map((position) => chargeOf(shape, position, mayGet(shape, position, wanted))));
   }
   return pod.initEnded === true ? charges : [...charges, ...initCharges(node, pod.demand, charges)];
@@ -92,8 +91,7 @@ function initCharges(node: ClusterNode, demand: Demand, charges: readonly Charge
   for (const charge of charges) own.set(charge.position, sum(charge, own.get(charge.position)));
   const extra = new Map<number, Charge>();
   for (const wanted of demand.init) {
-    const count = Math.max(1, Math.floor(wanted.cores / CORES_PER_GPU));
-    const must = [...own.keys()].slice(0, count);
+    const must = [...own.keys()].slice(0, gpusOf(wanted));
     for (const position of positionsFor(node, demand, wanted, must, own)) {
       const beyond = difference(chargeOf(shape, position, wanted), own.get(position));
       const known = extra.get(position);
@@ -121,7 +119,7 @@ function positionsFor(
   const slots = slotsOf(shape, node.free).map((slot, position) =>
     own.has(position) ? { ...slot, freeCores: CORES_PER_GPU, freeMemoryBytes: slot.gpu.memoryBytes } : slot,
   );
-  const request = { cores: wanted.cores, memoryBytes: wanted.memoryBytes, selection };
+  const request = { cores: wanted.cores, memoryBytes: wanted.memoryBytes, gpus: wanted.gpus, selection };
   const placed = place(shape.topology, slots, request, { mustInclude: indexes });
   if (!placed.ok) return must;
   return placed.gpus.map(({ index }) => shape.gpus.findIndex(({ gpu }) => gpu.index === index));

@@ -1,3 +1,4 @@
+import { gpusOf } from '../../gpu/pods/pod-placement.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
 import { needsGpu, type Demand } from './demand.js';
 import type { NodeSelector } from '../../manifests/node-selector.js';
@@ -6,7 +7,7 @@ import type { NodeSelector } from '../../manifests/node-selector.js';
 export interface TypicalRequest {
   /** Share of all requests; the weights of a mix sum up to 1. */
   readonly weight: number;
-  /** Number of GPUs: 1 for a part of a GPU. */
+  /** Number of GPUs: 1 for a part of one GPU. */
   readonly count: number;
   /** Cores of each GPU. */
   readonly cores: number;
@@ -63,12 +64,13 @@ export class MixLearner {
     const wanted = demand.containers.length > 0 ? demand.containers : demand.init;
     // Growing the weight of each new pod has the effect of shrinking all older ones, at less cost.
     this.#growth *= 2 ** (1 / HALF_LIFE_PODS);
-    for (const { cores, memoryBytes } of wanted) {
-      const count = Math.max(1, Math.floor(cores / CORES_PER_GPU));
+    for (const container of wanted) {
+      const { cores, memoryBytes } = container;
+      const count = gpusOf(container);
       const request = {
         count,
         cores: Math.min(cores, CORES_PER_GPU),
-        memoryBytes: memoryBytes / count,
+        memoryBytes: cores < CORES_PER_GPU ? memoryBytes : memoryBytes / count,
         // The host's part of a pod with several GPU containers is divided: each container is a separate kind.
         cpuMilli: demand.cpuMilli / wanted.length,
         hostMemoryBytes: demand.hostMemoryBytes / wanted.length,

@@ -100,10 +100,12 @@ function stateOf({ gpus, topology }: NodeInventory, holdings: readonly GpuHoldin
 function count(known: Map<string, PodShape>, { uses, gpus: { requests }, node }: ShapedPod): void {
   if (uses.size === 0) return;
   const parts = requests.length > 1 ? ` in ${requests.length} containers` : '';
+  const gpus = Math.max(1, ...requests.map((request) => request.gpus ?? 1));
+  const divided = gpus > 1 ? ` on ${gpus} GPUs each` : '';
   const name = `${[...uses]
     .map(([resource, amount]) => `${resource}=${formatQuantity(resource, amount)}`)
     .sort()
-    .join(' ')}${parts}`;
+    .join(' ')}${parts}${divided}`;
   const shape = known.get(name) ?? { name, uses: new Map([...uses, [POD_SLOTS, 1]]), count: 0, waits: 0, requests };
   known.set(name, shape);
   shape.count += 1;

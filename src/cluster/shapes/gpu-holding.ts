@@ -1,15 +1,14 @@
+import { dividedRequest, type DividedRequest } from '../../gpu/division.js';
+import { ANY_GPUS, readSelection } from '../../gpu/gpu-selection.js';
 import type { NodeInventory } from '../../gpu/node-inventory.js';
 import { place } from '../../gpu/placement/place.js';
 import type { GpuSlot } from '../../gpu/placement/slot.js';
-import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../../gpu/resources.js';
+import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_RESOURCE } from '../../gpu/resources.js';
 import type { Pod } from '../../kube/pod.js';
 import { gpusNamedFor, presentIndexes, type NamedGpus } from '../../kube/pod-gpus.js';
 
 /** A container's request for GPUs that the node agent divides. */
-export interface GpuRequest {
-  readonly cores: number;
-  readonly memoryBytes: number;
-}
+export type GpuRequest = DividedRequest;
 
 /** The GPU requests of a pod, and the GPUs that it has. */
 export interface GpuHolding {
@@ -20,10 +19,13 @@ export interface GpuHolding {
 
 /** Reads the GPU requests of a pod. Its annotations name the GPUs once the agent or the extender has chosen them. */
 export function readGpuHolding({ containers, annotations }: Pod): GpuHolding {
+  const read = readSelection((key) => annotations[key]);
+  const { gpus: divisor } = read.ok ? read.selection : ANY_GPUS;
   const asking = containers.flatMap(({ extended }, container) => {
     const cores = Number(extended(CORE_RESOURCE));
-    const blocks = Number(extended(MEMORY_RESOURCE));
-    return cores > 0 ? [{ container, request: { cores, memoryBytes: blocks * MEMORY_BLOCK_BYTES } }] : [];
+    const memoryBlocks = Number(extended(MEMORY_RESOURCE));
+    const request = dividedRequest({ cores, memoryBlocks }, { ...ANY_GPUS, gpus: divisor });
+    return cores > 0 ? [{ container, request }] : [];
   });
   const gpus = asking.flatMap(({ container }) => gpusNamedFor((key) => annotations[key], container) ?? []);
   return {

@@ -1,8 +1,9 @@
+import { dividedRequest, divisionOf, isDivided } from '../division.js';
 import { allows, ANY_GPUS, kindOf } from '../gpu-selection.js';
 import type { Gpu } from '../gpu.js';
 import { place } from '../placement/place.js';
 import { isWhole, roomiest, type GpuSlot } from '../placement/slot.js';
-import { checkCores, isFraction, refuse, type RequestRefusal } from '../request.js';
+import { refuse, type RequestRefusal } from '../request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks, RESOURCE_NAME, type ResourceKind } from '../resources.js';
 import { allocationId, coreIdsOf, memoryIdsOf, type Allocation, type Part } from './allocation.js';
 import { isOffered } from './gpu-mode.js';
@@ -11,6 +12,7 @@ import { matchingContainers, type PendingContainers } from './pending.js';
 import { inTurn } from './pod-plan.js';
 import { gpuOfOpenMemory, openCores, openMemory } from './pairing.js';
 import { countByGpu } from './pick-ids.js';
+import { wrongCores } from './question.js';
 import {
   isGivenWhole,
   usedWithoutIds,
@@ -51,9 +53,9 @@ export type Allocated =
   | RequestRefusal;
 
 /**
- * Records the ids that the kubelet chose. Ids of one GPU, or of whole GPUs, mean these GPUs. Ids of several GPUs for a
- * part of a GPU, which a kubelet without preferred allocation may send, count only by their number, and the part is
- * placed again.
+ * Records the ids that the kubelet chose. Ids of one GPU, of whole GPUs, or of the parts that a pod's annotation asks
+ * for, mean these GPUs. Other ids of several GPUs, which a kubelet without preferred allocation may send, count only by
+ * their number, and the request is placed again.
  */
 export function allocate(state: LedgerState, request: AllocateRequest): Allocated {
   const unknown = request.ids.find((id) => state.node.ids.decode(id)?.kind !== request.kind);
@@ -64,7 +66,9 @@ export function allocate(state: LedgerState, request: AllocateRequest): Allocate
 }
 
 function allocateCores(before: LedgerState, request: AllocateRequest): Allocated {
-  const wrong = checkCores(request.ids.length, before.node.shareMode);
+  const given = request.gpus === undefined ? null : givenGpus(before, request);
+  const known = matchingContainers(request.pending, 'core', request.ids.length);
+  const wrong = given === null ? wrongCores(before, known, request.ids.length) : null;
   if (wrong !== null) return wrong;
   const id = allocationId(request.ids);
   const existing = before.allocations.get(id);
@@ -73,9 +77,9 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
     const isWholeInstance = wholeInstances(before, request.ids) !== null;
     const joined = isWholeInstance ? [] : (openMemory(before, request.ids.length, request.pending) ?? []);
     const { isGpuOpen, ...named } = addMemory(before, existing, joined);
-    const known = isGpuOpen === true && joined.length === 0 ? { ...named, isGpuOpen } : named;
-    const state = withAllocation(withoutHalf(before, joined), known);
-    const over = request.gpus === undefined ? overbooked(state, known) : null;
+    const kept = isGpuOpen === true && joined.length === 0 ? { ...named, isGpuOpen } : named;
+    const state = withAllocation(withoutHalf(before, joined), kept);
+    const over = request.gpus === undefined ? overbooked(state, kept) : null;
     if (over !== null) return over;
     const open = joined.length > 0 || isWholeInstance ? null : ({ kind: 'core', allocationId: id } as const);
     return { ok: true, state: { ...state, open }, allocation: state.allocations.get(id) ?? existing, replaced: null };
@@ -84,7 +88,7 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
   const instances = wholeInstances(state, request.ids);
   // A container that requests whole instances gets only these instances.
   const half = instances === null ? (openMemory(state, request.ids.length, request.pending) ?? []) : [];
-  const chosen = givenGpus(request) ?? instances ?? gpusOfCores(state, request, half);
+  const chosen = given ?? instances ?? gpusOfCores(state, request, half);
   if (!chosen.ok) return chosen;
   const allocation: Allocation = {
     id,
@@ -172,10 +176,24 @@ function withGpu(state: LedgerState, allocation: Allocation, { ids, pending }: A
   return gpu === null ? named : { ...named, parts: partsOf(state, [gpu], coreIdsOf(allocation), []) };
 }
 
-/** The container already uses these GPUs, so they are recorded even if they have no room. */
-function givenGpus({ ids, gpus }: AllocateRequest): CoreGpus | null {
-  if (gpus === undefined || gpus === null) return null;
-  return gpus.length === (isFraction(ids.length) ? 1 : ids.length / CORES_PER_GPU) ? { ok: true, gpus } : null;
+/**
+ * The container already uses these GPUs, so they are recorded even if they have no room. Where the kubelet does not
+ * name them, equal numbers of ids of several GPUs stand for parts of these.
+ */
+function givenGpus(state: LedgerState, { ids, gpus }: AllocateRequest): CoreGpus | null {
+  if (gpus === undefined) return null;
+  const named = gpus ?? evenlyNamed(state, ids);
+  const coresEach = ids.length / named.length;
+  return Number.isInteger(coresEach) && coresEach <= CORES_PER_GPU ? { ok: true, gpus: named } : null;
+}
+
+/** The GPUs of which ids name parts of equal size; empty if they are of one GPU, whole, or not equal. */
+function evenlyNamed(state: LedgerState, coreIds: readonly string[]): readonly Gpu[] {
+  const counts = countByGpu(state, coreIds);
+  const coresEach = coreIds.length / counts.size;
+  const areParts = counts.size > 1 && coresEach < CORES_PER_GPU;
+  if (!areParts || [...counts.values()].some((count) => count !== coresEach)) return [];
+  return state.node.gpus.flatMap(({ gpu }) => (counts.has(gpu.uuid) ? [gpu] : []));
 }
 
 /** The MIG instances that ids of whole instances represent; null for other ids. No other GPU can replace them. */
@@ -195,8 +213,8 @@ function wholeInstances(state: LedgerState, coreIds: readonly string[]): CoreGpu
 type CoreGpus = { readonly ok: true; readonly gpus: readonly Gpu[] } | RequestRefusal;
 
 /**
- * The GPUs of core ids: the GPUs that the ids name if these are one GPU or whole GPUs, have room and are what the pod's
- * annotations allow; else GPUs that are placed by the number of ids.
+ * The GPUs of core ids: the GPUs that the ids name if these are as many as the container gets, have room and are what
+ * the pod's annotations allow; else GPUs that are placed by the number of ids.
  */
 function gpusOfCores(
   state: LedgerState,
@@ -205,40 +223,45 @@ function gpusOfCores(
 ): CoreGpus {
   const free = pluginSlots(state, { coreIds: new Set(coreIds), memoryIds: new Set(memoryIds) });
   const cores = coreIds.length;
-  const counts = new Map<string, number>();
-  for (const id of coreIds) {
-    const uuid = state.node.ids.decode(id)?.gpuUuid ?? '';
-    counts.set(uuid, (counts.get(uuid) ?? 0) + 1);
-  }
+  const counts = countByGpu(state, coreIds);
+  const turn = inTurn(state, matchingContainers(pending, 'core', cores), { kind: 'core', size: cores });
+  // The ids carry the decision: of containers that wait together, one that gets parts of so many GPUs.
+  const asking = turn.find(({ selection }) => divisionOf(cores, selection).gpus === counts.size) ?? turn[0];
+  const selection = asking?.selection ?? ANY_GPUS;
+  const division = divisionOf(cores, selection);
   const own = free.filter((slot) => counts.has(slot.gpu.uuid));
   const named = memoryIds.length > 0 ? gpuOfOpenMemory(state) : [];
   const hasNamed = named.every((index) => own.some(({ gpu }) => gpu.index === index));
-  const perGpu = isFraction(cores) ? cores : CORES_PER_GPU;
+  const perGpu = division.coresEach;
   const room = own.every((slot) => slot.usable && counts.get(slot.gpu.uuid) === perGpu && slot.freeCores >= perGpu);
   const memoryBytes = memoryIds.length * MEMORY_BLOCK_BYTES;
-  const memoryFits = own.reduce((sum, slot) => sum + slot.freeMemoryBytes, 0) >= memoryBytes;
-  const [asking] = inTurn(state, matchingContainers(pending, 'core', cores), { kind: 'core', size: cores });
-  const selection = asking?.selection ?? ANY_GPUS;
+  const memoryFits = isDivided(division)
+    ? own.every((slot) => slot.freeMemoryBytes >= memoryBytes / division.gpus)
+    : own.reduce((sum, slot) => sum + slot.freeMemoryBytes, 0) >= memoryBytes;
   const gpus = own.map(({ gpu }) => gpu);
   const isSelected =
     gpus.every((gpu) => allows(selection, gpu)) && new Set(gpus.map((gpu) => kindOf(selection, gpu))).size <= 1;
-  if (room && memoryFits && hasNamed && isSelected && own.length * perGpu === cores) return { ok: true, gpus };
-  const placeOn = (among: readonly number[] | undefined, bytes: number) =>
-    place(state.node.topology, free, { cores, memoryBytes: bytes, selection }, { mustInclude: named, among });
+  if (room && memoryFits && hasNamed && isSelected && own.length === division.gpus) return { ok: true, gpus };
+  const placeOn = (among: readonly number[] | undefined, blocks: number) =>
+    place(
+      state.node.topology,
+      free,
+      { ...dividedRequest({ cores, memoryBlocks: blocks }, selection), selection },
+      { mustInclude: named, among },
+    );
   if (asking !== undefined && memoryIds.length === 0) {
     // Its memory comes with the next request: first the GPUs that the preferred ids name.
-    const bytes = asking.memoryBlocks * MEMORY_BLOCK_BYTES;
     const indexes = gpus.map(({ index }) => index);
-    const planned = [indexes, undefined].map((among) => placeOn(among, bytes)).find(({ ok }) => ok);
+    const planned = [indexes, undefined].map((among) => placeOn(among, asking.memoryBlocks)).find(({ ok }) => ok);
     if (planned?.ok === true) return planned;
   }
-  const placed = placeOn(undefined, memoryBytes);
+  const placed = placeOn(undefined, memoryIds.length);
   return placed.ok ? placed : refuse('nothing-fits', placed.reason);
 }
 
 /**
  * Divides ids among GPUs: an id goes to the GPU that it names if that is one of them, and otherwise to the GPU with the
- * most room left.
+ * most room left. Parts of several GPUs are of equal size.
  */
 function partsOf(
   state: LedgerState,
@@ -249,7 +272,9 @@ function partsOf(
   const parts = gpus.map((gpu) => ({ gpu, coreIds: [] as string[], memoryIds: [] as string[] }));
   const corePerGpu = coreIds.length / Math.max(1, gpus.length);
   distribute(state, parts, coreIds, 'coreIds', () => corePerGpu);
-  distribute(state, parts, memoryIds, 'memoryIds', (gpu) => memoryBlocks(gpu.memoryBytes));
+  const areParts = gpus.length > 1 && corePerGpu < CORES_PER_GPU;
+  const blocksPerGpu = areParts ? Math.ceil(memoryIds.length / gpus.length) : Infinity;
+  distribute(state, parts, memoryIds, 'memoryIds', (gpu) => Math.min(blocksPerGpu, memoryBlocks(gpu.memoryBytes)));
   return parts.map((part) => ({ gpuUuid: part.gpu.uuid, coreIds: part.coreIds, memoryIds: part.memoryIds }));
 }
 
@@ -287,7 +312,7 @@ export function setMemory(state: LedgerState, allocation: Allocation, memoryIds:
     .filter(({ gpu }) => allocation.parts.some((part) => part.gpuUuid === gpu.uuid))
     .map(({ gpu }) => gpu);
   if (gpus.length < allocation.parts.length) return allocation;
-  const memory = partsOf(state, gpus, [], memoryIds);
+  const memory = partsOf(state, gpus, coreIdsOf(allocation), memoryIds);
   const parts = allocation.parts.map((part) => ({
     ...part,
     memoryIds: memory.find((entry) => entry.gpuUuid === part.gpuUuid)?.memoryIds ?? [],

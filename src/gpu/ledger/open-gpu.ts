@@ -2,6 +2,7 @@
  * Cores allocated to an unknown pod: the pod's memory request becomes known only with the next call. The choice of the
  * GPU stays open until then, so that a pod is not refused if another GPU has enough memory.
  */
+import { dividedRequest } from '../division.js';
 import { allows, ANY_GPUS } from '../gpu-selection.js';
 import type { Gpu } from '../gpu.js';
 import { place } from '../placement/place.js';
@@ -76,6 +77,7 @@ export function gpuWithRoom(
   const selection = inTurn(state, known, { kind: 'memory', size })[0]?.selection ?? ANY_GPUS;
   const own = free.find(({ gpu }) => allocation.parts.some(({ gpuUuid }) => gpuUuid === gpu.uuid));
   if (own !== undefined && own.freeMemoryBytes >= memoryBytes && allows(selection, own.gpu)) return own.gpu;
-  const placed = place(state.node.topology, free, { cores: coreIds.length, memoryBytes, selection });
+  const request = { cores: coreIds.length, memoryBlocks: size };
+  const placed = place(state.node.topology, free, { ...dividedRequest(request, selection), selection });
   return placed.ok ? (placed.gpus[0] ?? null) : null;
 }

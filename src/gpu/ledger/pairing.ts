@@ -3,8 +3,9 @@
  * requests cores and memory in separate calls, and names no pod.
  */
 import type { PlacementOptions } from '../placement/request.js';
+import { divisionOf } from '../division.js';
+import type { GpuSelection } from '../gpu-selection.js';
 import { isFraction, type ContainerRequest } from '../request.js';
-import { CORES_PER_GPU } from '../resources.js';
 import type { Allocation } from './allocation.js';
 import { matchingContainers, mayBelongTogether, type PendingContainers, type ResourceRequest } from './pending.js';
 import { ownersOf, type LedgerState } from './state.js';
@@ -48,11 +49,14 @@ export interface WaitingHalf {
   readonly isBound: boolean;
 }
 
-/** `must`: the GPUs (indexes) of ids that the request must reuse. */
+/**
+ * `must`: the GPUs (indexes) of ids that the request must reuse; `selection`: that of the container that seems to ask.
+ */
 export function waitingHalf(
   state: LedgerState,
   { kind, size, pending }: ResourceRequest & { readonly pending: PendingContainers },
   must: readonly number[],
+  selection: GpuSelection,
 ): WaitingHalf | null {
   if (kind === 'memory') {
     const allocation = openCores(state, size, pending);
@@ -76,16 +80,15 @@ export function waitingHalf(
   if (memoryIds === null) return null;
   const named = gpuOfOpenMemory(state);
   const gpus = named.length > 0 ? named : ownersOf(state, memoryIds);
+  const count = divisionOf(size, selection).gpus;
   const own =
-    gpus.length <= Math.max(1, size / CORES_PER_GPU)
-      ? { mustInclude: [...new Set([...gpus, ...must])] }
-      : { among: gpus, mustInclude: must };
+    gpus.length <= count ? { mustInclude: [...new Set([...gpus, ...must])] } : { among: gpus, mustInclude: must };
   return {
     coreIds: [],
     memoryIds,
     gpus,
     wanted: { cores: size, memoryBlocks: memoryIds.length },
-    scopes: isFraction(size) && gpus.length !== 1 ? [] : [own],
+    scopes: isFraction(size) && gpus.length !== count ? [] : [own],
     isBound: named.length > 0,
   };
 }

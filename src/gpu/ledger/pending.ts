@@ -1,7 +1,8 @@
+import { checkRequest } from '../division.js';
 import { ANY_GPUS, selectionKey, type GpuSelection } from '../gpu-selection.js';
 import type { Gpu } from '../gpu.js';
 import type { GpuSlot } from '../placement/slot.js';
-import { checkCores, checkPair, isFraction, refuse, type ContainerRequest, type RequestRefusal } from '../request.js';
+import { isFraction, refuse, type ContainerRequest, type RequestRefusal } from '../request.js';
 import { CORES_PER_GPU, memoryBlocks, type ResourceKind } from '../resources.js';
 
 /** One request of the kubelet: a number of units of one resource. */
@@ -65,13 +66,15 @@ export type BrokenRule = RequestRefusal & {
 };
 
 /**
- * The refusal if all containers break a rule: a part of a GPU without memory, memory without cores, or a wrong
- * annotation.
+ * The refusal if all containers break a rule: a part of a GPU without memory, memory without cores, amounts that cannot
+ * be divided as asked, or a wrong annotation.
  */
 export function brokenRule(known: readonly PendingContainer[]): BrokenRule | null {
   const [first] = known;
   const problems = known.map((container) =>
-    container.brokenRule === undefined ? checkPair(container) : refuse('bad-annotation', container.brokenRule),
+    container.brokenRule === undefined
+      ? checkRequest(container, container.selection)
+      : refuse('bad-annotation', container.brokenRule),
   );
   const [reason] = problems;
   if (first === undefined || reason === undefined || reason === null || problems.includes(null)) return null;
@@ -91,7 +94,8 @@ export function wantedAmounts(
   joined: number,
 ): readonly ContainerRequest[] {
   if (kind === 'memory') {
-    const cores = distinct(known.map((container) => container.cores).filter((each) => checkCores(each, true) === null));
+    const valid = known.filter((container) => checkRequest(container, container.selection) === null);
+    const cores = distinct(valid.map((container) => container.cores));
     const isPart = isFraction(cores[0] ?? 0);
     const rank = (each: number): number => Number(isFraction(each) === isPart);
     return cores.sort((a, b) => rank(b) - rank(a) || b - a).map((each) => ({ cores: each, memoryBlocks: size }));

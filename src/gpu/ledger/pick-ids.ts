@@ -1,5 +1,4 @@
 import type { Gpu } from '../gpu.js';
-import { CORES_PER_GPU } from '../resources.js';
 import type { LedgerState } from './state.js';
 
 /** The number of these ids that each GPU has, by UUID; unknown ids are ignored. */
@@ -12,14 +11,10 @@ export function countByGpu(state: LedgerState, ids: readonly string[]): Map<stri
   return counts;
 }
 
-/** The GPUs (indexes) of which as many core ids are offered as a container of this size needs of each. */
-export function gpusOffering(
-  state: LedgerState,
-  { available, size }: { readonly available: readonly string[]; readonly size: number },
-): readonly number[] {
+/** The GPUs (indexes) of which as many core ids are offered as a container needs of each. */
+export function gpusOffering(state: LedgerState, available: readonly string[], coresEach: number): readonly number[] {
   const offered = countByGpu(state, available);
-  const needed = Math.min(size, CORES_PER_GPU);
-  return state.node.gpus.flatMap(({ gpu }) => ((offered.get(gpu.uuid) ?? 0) >= needed ? gpu.index : []));
+  return state.node.gpus.flatMap(({ gpu }) => ((offered.get(gpu.uuid) ?? 0) >= coresEach ? gpu.index : []));
 }
 
 /**

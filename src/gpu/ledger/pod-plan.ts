@@ -1,7 +1,7 @@
+import { dividedRequest } from '../division.js';
 import { ANY_GPUS } from '../gpu-selection.js';
 import { placePod } from '../pods/pod-placement.js';
 import type { ContainerRequest } from '../request.js';
-import { MEMORY_BLOCK_BYTES } from '../resources.js';
 import { coreIdsOf, memoryIdsOf } from './allocation.js';
 import type { PendingContainer, PendingContainers, ResourceRequest } from './pending.js';
 import { ownersOf, pluginSlots, type LedgerState, type Reused } from './state.js';
@@ -72,11 +72,10 @@ export function plannedGpus(
   for (const only of [...(predicted.length > 0 ? [[...predicted, ...asking.hint]] : []), among, undefined]) {
     const slots = taken.map((slot) => ({ ...slot, usable: slot.usable && only?.includes(slot.gpu.index) !== false }));
     for (const amounts of wanted.filter((each) => covers(each, asking))) {
-      const demands = [{ ...asking, ...amounts }, ...after].map(({ cores, memoryBlocks, isInit }, container) => ({
+      const demands = [{ ...asking, ...amounts }, ...after].map((each, container) => ({
         container,
-        cores,
-        memoryBytes: memoryBlocks * MEMORY_BLOCK_BYTES,
-        isInit: isInit === true,
+        ...dividedRequest(each, asking.selection),
+        isInit: each.isInit === true,
       }));
       const placed = placePod(
         state.node,

@@ -1,3 +1,4 @@
+import { dividedRequest } from '../division.js';
 import { allows } from '../gpu-selection.js';
 import type { Gpu } from '../gpu.js';
 import { place } from '../placement/place.js';
@@ -35,9 +36,8 @@ function choose(
 ): { readonly ok: true; readonly gpus: readonly Gpu[] } | RequestRefusal {
   let reason = `no GPU with ${size} free blocks of 256 MiB`;
   for (const scope of scopes) {
-    for (const { cores, memoryBlocks } of wanted) {
-      const memoryBytes = memoryBlocks * MEMORY_BLOCK_BYTES;
-      const placed = place(node.topology, free, { cores, memoryBytes, selection }, scope);
+    for (const request of wanted) {
+      const placed = place(node.topology, free, { ...dividedRequest(request, selection), selection }, scope);
       if (placed.ok) return placed;
       reason = placed.reason;
     }

@@ -1,13 +1,15 @@
+import { checkRequest, dividedRequest, divisionOf } from '../division.js';
 import { ANY_GPUS, type GpuSelection } from '../gpu-selection.js';
 import { place } from '../placement/place.js';
 import type { PlacementOptions } from '../placement/request.js';
 import type { GpuSlot } from '../placement/slot.js';
 import { checkCores, checkMemory, type ContainerRequest, type RequestRefusal } from '../request.js';
-import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../resources.js';
+import { CORES_PER_GPU } from '../resources.js';
 import { waitingHalf, type WaitingHalf } from './pairing.js';
 import {
   brokenRule,
   matchingContainers,
+  type PendingContainer,
   wantedAmounts,
   type BrokenRule,
   type PendingContainers,
@@ -49,34 +51,31 @@ export interface Question {
 export function questionOf(state: LedgerState, request: PreferenceRequest): Question | RequestRefusal | BrokenRule {
   const { kind, size, pending } = request;
   const { node, open } = state;
-  const wrong = kind === 'core' ? checkCores(size, node.shareMode) : null;
+  const known = matchingContainers(pending, kind, size);
+  const wrong = kind === 'core' ? wrongCores(state, known, size) : null;
   if (wrong !== null) return wrong;
   const must = ownersOf(state, request.mustInclude);
   const reused = reusedWith(state, request.mustInclude);
-  const half = waitingHalf(state, request, must);
+  const turn = inTurn(state, known, { kind, size });
+  const half = waitingHalf(state, request, must, turn[0]?.selection ?? ANY_GPUS);
   const free = freeFor(state, reused, half);
-  const known = matchingContainers(pending, kind, size);
   const broken = half === null ? brokenRule(known) : null;
   if (broken !== null) return broken;
   // Without knowledge of pods, memory that was joined to the last cores may belong to these cores: allow for it.
   const joined = pending === null && open?.kind === 'joined' ? open.memoryIds.length : 0;
-  const turn = inTurn(state, known, { kind, size });
   const wanted = half === null ? wantedAmounts(turn, { kind, size }, free, joined) : [half.wanted];
   // Cores that have their GPU already keep it.
   const isChosen = half !== null && half.coreIds.length > 0 && half.scopes.length === 1;
-  const selection = (isChosen ? undefined : turn[0]?.selection) ?? ANY_GPUS;
+  const selection = isChosen ? { ...ANY_GPUS, gpus: Math.max(1, half.gpus.length) } : (turn[0]?.selection ?? ANY_GPUS);
   const hint = turn.find((container) => container.hint.length > 0)?.hint ?? [];
-  const among = kind === 'core' ? gpusOffering(state, request) : undefined;
+  const among =
+    kind === 'core' ? gpusOffering(state, request.available, divisionOf(size, selection).coresEach) : undefined;
   const [first] = wanted;
   const isPredicted =
     first !== undefined &&
     hint.length > 0 &&
-    place(
-      node.topology,
-      free,
-      { cores: first.cores, memoryBytes: first.memoryBlocks * MEMORY_BLOCK_BYTES, selection },
-      { mustInclude: must, among: hint },
-    ).ok;
+    place(node.topology, free, { ...dividedRequest(first, selection), selection }, { mustInclude: must, among: hint })
+      .ok;
   const planned =
     half === null && !isPredicted ? plannedGpus(state, reused, turn[0], { pending, wanted, among }) : null;
   return {
@@ -92,8 +91,9 @@ export function questionOf(state: LedgerState, request: PreferenceRequest): Ques
     ],
     lastScopes: kind === 'memory' && half === null ? [must, []] : [],
     tooLarge: checkMemory(
-      wanted[0] ?? { cores: CORES_PER_GPU, memoryBlocks: size },
+      first ?? { cores: CORES_PER_GPU, memoryBlocks: size },
       node.gpus.map(({ gpu }) => gpu.memoryBytes),
+      divisionOf(first?.cores ?? CORES_PER_GPU, selection).gpus,
     ),
   };
 }
@@ -105,8 +105,21 @@ function freeFor(state: LedgerState, { coreIds, memoryIds }: Reused, half: Waiti
   });
   if (half === null || half.coreIds.length === 0) return free;
   // Its cores are allocated, whatever became of the GPU since.
-  const cores = Math.min(half.coreIds.length, CORES_PER_GPU);
+  const cores = Math.min(half.coreIds.length / Math.max(1, half.gpus.length), CORES_PER_GPU);
   return free.map((slot) =>
     half.gpus.includes(slot.gpu.index) ? { ...slot, usable: true, freeCores: Math.max(slot.freeCores, cores) } : slot,
   );
+}
+
+/** Checks a number of cores; amounts that are no whole GPUs may be parts of several, if a waiting container says so. */
+export function wrongCores(
+  { node }: LedgerState,
+  known: readonly PendingContainer[],
+  size: number,
+): RequestRefusal | null {
+  const divided = known.filter(({ selection = ANY_GPUS }) => selection.gpus > 1);
+  const [first] = divided;
+  if (first === undefined) return checkCores(size, node.shareMode);
+  const refusals = divided.map((container) => checkRequest(container, container.selection, node.shareMode));
+  return refusals.includes(null) ? null : (refusals[0] ?? null);
 }

@@ -7,11 +7,12 @@ import type { Choice } from './choice.js';
 import { chooseFragment } from './fragment.js';
 import { chooseLink } from './link.js';
 import { machineOf, partOf, type Machine } from './machine.js';
-import { explainShare, explainWhole } from './refusal.js';
+import { explainParts, explainShare, explainWhole } from './refusal.js';
 import type { PlacementOptions, PlacementRequest, Scope } from './request.js';
 import { MAX_TABLE_GPUS } from './set-table.js';
+import { chooseParts } from './parts.js';
 import { chooseShare } from './share.js';
-import { isWhole, type GpuSlot } from './slot.js';
+import { hasRoomFor, isWhole, type GpuSlot } from './slot.js';
 
 export type PlacementRefusal = 'invalid-cores' | 'does-not-fit';
 
@@ -44,10 +45,12 @@ export function place(
   }
   const scope = scopeOf(slots, request.selection ?? ANY_GPUS, options);
   const machine = machineOf(topology);
-  const positions =
-    cores < CORES_PER_GPU ? placePart(machine, slots, request, scope) : placeWhole(machine, slots, request, scope);
+  const isPart = cores < CORES_PER_GPU;
+  const arePartsOfSeveral = isPart && (request.gpus ?? 1) > 1;
+  const placeIt = arePartsOfSeveral ? placeParts : isPart ? placePart : placeWhole;
+  const positions = placeIt(machine, slots, request, scope);
   if (positions !== null) return { ok: true, gpus: positions.map((position) => (slots[position] as GpuSlot).gpu) };
-  const explain = cores < CORES_PER_GPU ? explainShare : explainWhole;
+  const explain = arePartsOfSeveral ? explainParts : isPart ? explainShare : explainWhole;
   return { ok: false, code: 'does-not-fit', reason: explain(slots, request, scope) };
 }
 
@@ -71,11 +74,35 @@ function placePart(
   const fitting = scope.among.filter((position) => {
     const slot = slots[position] as GpuSlot;
     const wanted = scope.must.every((must) => must === position);
-    return wanted && slot.usable && slot.freeCores >= request.cores && slot.freeMemoryBytes >= request.memoryBytes;
+    return wanted && hasRoomFor(slot, request);
   });
   const hinted = fitting.filter((position) => scope.hint.includes(position));
   const chosen = chooseShare(machine, slots, hinted.length > 0 ? hinted : fitting, request.selection?.gpuPolicy);
   return chosen === null ? null : [chosen];
+}
+
+/** Equal parts of several GPUs: the GPUs with room that are connected best. Instances of MIG reach no other GPU. */
+function placeParts(
+  machine: Machine,
+  slots: readonly GpuSlot[],
+  request: PlacementRequest,
+  scope: Scope,
+): readonly number[] | null {
+  const { gpus: count = 1, selection = ANY_GPUS } = request;
+  const fitting = scope.among.filter((position) => {
+    const slot = slots[position] as GpuSlot;
+    return !isInstance(slot.gpu) && hasRoomFor(slot, request);
+  });
+  const hinted = fitting.filter((position) => scope.hint.includes(position));
+  for (const candidates of [hinted, fitting]) {
+    const groups = groupsOf(slots, candidates, (gpu) => kindOf(selection, gpu)).filter(
+      (group) => group.length >= count && scope.must.every((position) => group.includes(position)),
+    );
+    const chosen =
+      scope.must.length > count ? null : chooseParts(machine, slots, { count, selection }, groups, scope.must);
+    if (chosen !== null) return chosen;
+  }
+  return null;
 }
 
 function placeWhole(

@@ -1,8 +1,8 @@
-import { ANY_GPUS, selectionInWords } from '../gpu-selection.js';
+import { ANY_GPUS, kindOf, selectionInWords } from '../gpu-selection.js';
 import { isInstance } from '../mig.js';
 import { CORES_PER_GPU } from '../resources.js';
 import type { PlacementRequest, Scope } from './request.js';
-import { isWhole, type GpuSlot } from './slot.js';
+import { hasRoomFor, isWhole, type GpuSlot } from './slot.js';
 
 const MIB = 1024 * 1024;
 
@@ -16,6 +16,18 @@ export function explainShare(slots: readonly GpuSlot[], request: PlacementReques
       ? 'none may be chosen'
       : `the best, GPU ${best.gpu.index}, has ${best.freeCores} cores and ${inMib(best.freeMemoryBytes)} free`;
   return `${asked}; ${had}${restrictions(slots, scope, request)}`;
+}
+
+/** Why there are not enough GPUs for equal parts: the part of each, and the GPUs with room for it. */
+export function explainParts(slots: readonly GpuSlot[], request: PlacementRequest, scope: Scope): string {
+  const { cores, memoryBytes, gpus = 1, selection = ANY_GPUS } = request;
+  const roomy = considered(slots, scope).filter((slot) => !isInstance(slot.gpu) && hasRoomFor(slot, request));
+  const kinds = new Set(roomy.map(({ gpu }) => kindOf(selection, gpu)));
+  const list = roomy.map(({ gpu }) => gpu.index).join(', ');
+  const had = `${roomy.length} of ${slots.length} ${roomy.length === 1 ? 'has' : 'have'} room${list === '' ? '' : ` (${list})`}`;
+  const differ = roomy.length >= gpus && kinds.size > 1 ? ', but not of one kind' : '';
+  const divided = slots.some(({ gpu }) => isInstance(gpu)) ? '; MIG instances serve one GPU each' : '';
+  return `asked for ${cores} cores and ${inMib(memoryBytes)} on each of ${gpus} GPUs; ${had}${differ}${divided}${restrictions(slots, scope, request)}`;
 }
 
 /** Why there are not enough whole GPUs: the request, and the free GPUs. */

@@ -1,13 +1,11 @@
+import type { DividedRequest } from '../division.js';
 import type { GpuSelection } from '../gpu-selection.js';
 
 /**
  * The request of one container. Fewer than 100 cores are a part of one GPU; otherwise a multiple of 100 means whole
  * GPUs.
  */
-export interface PlacementRequest {
-  readonly cores: number;
-  /** For a part: on its GPU. For whole GPUs: in sum; 0 without a memory request. */
-  readonly memoryBytes: number;
+export interface PlacementRequest extends DividedRequest {
   /** What the pod's annotations say about its GPUs; absent: any GPUs. */
   readonly selection?: GpuSelection;
 }

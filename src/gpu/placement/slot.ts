@@ -18,6 +18,14 @@ export function isWhole(slot: GpuSlot): boolean {
   return slot.usable && slot.freeCores >= CORES_PER_GPU;
 }
 
+/** True when the GPU may be chosen and has room for a part. */
+export function hasRoomFor(
+  { usable, freeCores, freeMemoryBytes }: GpuSlot,
+  part: { readonly cores: number; readonly memoryBytes: number },
+): boolean {
+  return usable && freeCores >= part.cores && freeMemoryBytes >= part.memoryBytes;
+}
+
 /** The GPU with the memory and the most free cores; `among`: the only GPU that is allowed, by index, if not empty. */
 export function roomiest(slots: readonly GpuSlot[], memoryBytes: number, among: readonly number[] = []): Gpu | null {
   const fitting = slots.filter(

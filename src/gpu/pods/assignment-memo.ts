@@ -1,6 +1,7 @@
 import { allows, kindOf, type GpuSelection } from '../gpu-selection.js';
 import type { Gpu } from '../gpu.js';
 import type { GpuSlot } from '../placement/slot.js';
+import { isInstance } from '../mig.js';
 import { CORES_PER_GPU } from '../resources.js';
 import type { ContainerDemand, GpuSite, PodDemand } from './pod-demand.js';
 import { stepsOf, type Amount, type PlacementStage, type PlacementStep } from './placement-stage.js';
@@ -134,6 +135,8 @@ export class AssignmentMemo {
     const rest = this.#rest(at);
     const cores = rest.cores[Math.min(freeCores, CORES_PER_GPU)] as number;
     if (cores === 0) return USELESS;
+    if (this.#selection.gpus > 1)
+      return this.#number(`${cores}/${freeBytes}/${gpu.memoryBytes}/${gpu.model}${this.#setKindOf(gpu)}`);
     if (cores < CORES_PER_GPU || !rest.anyWhole) return this.#kindOfPart(rest, cores, freeBytes);
     if (rest.anyInit) return this.#number(`${freeBytes}/${gpu.memoryBytes}/${gpu.model}${this.#setKindOf(gpu)}`);
     const kind = this.#setKindOf(gpu);
@@ -141,9 +144,10 @@ export class AssignmentMemo {
     return this.#number(`${Math.min(freeBytes, rest.mostBytes)}${kind}`);
   }
 
-  /** GPUs of different kinds cannot be in one set of whole GPUs. */
+  /** GPUs of different kinds cannot be in one set. */
   #setKindOf(gpu: Gpu): string {
-    const { equalGpus, sameNuma } = this.#selection;
+    const { equalGpus, sameNuma, gpus } = this.#selection;
+    if (gpus > 1) return `/${isInstance(gpu)}${kindOf(this.#selection, gpu)}`;
     return equalGpus || sameNuma ? `/${kindOf(this.#selection, gpu)}` : '';
   }
 
@@ -190,10 +194,10 @@ function leastRoomOf(containers: readonly ContainerDemand[]): readonly LeastRoom
   return [...sizes].map((size) => {
     let count = 0;
     let bytes = Infinity;
-    for (const { cores, memoryBytes } of containers) {
+    for (const { cores, memoryBytes, gpus = 1 } of containers) {
       if (cores < size) continue;
       const isWhole = cores >= CORES_PER_GPU;
-      count += isWhole ? Math.floor(CORES_PER_GPU / size) * (cores / CORES_PER_GPU) : 1;
+      count += isWhole ? Math.floor(CORES_PER_GPU / size) * (cores / CORES_PER_GPU) : gpus;
       bytes = Math.min(bytes, isWhole ? 0 : memoryBytes);
     }
     return { size, count, bytes };

@@ -1,7 +1,8 @@
 import { allows, kindOf, type GpuSelection } from '../gpu-selection.js';
-import { isWhole, type GpuSlot } from '../placement/slot.js';
+import { hasRoomFor, isWhole, type GpuSlot } from '../placement/slot.js';
 import { CORES_PER_GPU } from '../resources.js';
-import type { ContainerDemand, GpuSite, PodDemand } from './pod-demand.js';
+import { isInstance } from '../mig.js';
+import type { GpuSite, PodDemand } from './pod-demand.js';
 import { assignmentMemo, type AssignmentMemo } from './assignment-memo.js';
 import {
   advance,
@@ -109,9 +110,8 @@ function* choicesFor(
   const allowed = (among ?? [...slots.keys()]).filter((position) => {
     const slot = slots[position] as GpuSlot;
     if (!allows(selection, slot.gpu)) return false;
-    return wanted.cores < CORES_PER_GPU
-      ? slot.usable && slot.freeCores >= wanted.cores && slot.freeMemoryBytes >= wanted.memoryBytes
-      : isWhole(slot);
+    if (wanted.cores >= CORES_PER_GPU) return isWhole(slot);
+    return hasRoomFor(slot, wanted) && (gpusOf(wanted) === 1 || !isInstance(slot.gpu));
   });
   if (!must.every((position) => allowed.includes(position))) return;
   const kindAt = (position: number): number =>
@@ -125,7 +125,7 @@ function* choicesFor(
   for (const set of setsOf(groups, gpusOf(wanted) - must.length)) {
     if (!take()) return;
     const positions = [...must, ...set].sort((a, b) => a - b);
-    if (servesWhole(slots, positions, wanted, needBytes, selection)) yield positions;
+    if (serves(slots, positions, needBytes, selection)) yield positions;
   }
 }
 
@@ -164,14 +164,12 @@ function* setsOf(groups: readonly (readonly number[])[], count: number, from = 0
     for (const rest of setsOf(groups, count - taken, from + 1)) yield [...group.slice(0, taken), ...rest];
 }
 
-function servesWhole(
+function serves(
   slots: readonly GpuSlot[],
   set: readonly number[],
-  wanted: ContainerDemand,
   needBytes: number,
   selection: GpuSelection,
 ): boolean {
-  if (wanted.cores < CORES_PER_GPU) return true;
   const chosen = set.map((position) => slots[position] as GpuSlot);
   if (new Set(chosen.map(({ gpu }) => kindOf(selection, gpu))).size > 1) return false;
   return chosen.reduce((sum, { freeMemoryBytes }) => sum + freeMemoryBytes, 0) >= needBytes;

@@ -55,8 +55,8 @@ export function chargeOf(shape: GpuSite, position: number, wanted: ContainerDema
 }
 
 /** Number of GPUs that a container gets. */
-export function gpusOf({ cores }: ContainerDemand): number {
-  return cores < CORES_PER_GPU ? 1 : cores / CORES_PER_GPU;
+export function gpusOf({ cores, gpus = 1 }: Pick<ContainerDemand, 'cores' | 'gpus'>): number {
+  return cores < CORES_PER_GPU ? gpus : cores / CORES_PER_GPU;
 }
 
 /**

@@ -6,9 +6,12 @@ import type { Topology } from '../topology/topology.js';
 export interface ContainerDemand {
   /** Index in `spec.containers`; for an init container in `spec.initContainers`. */
   readonly container: number;
-  /** Cores of a GPU: below 100 a part of one GPU, otherwise whole GPUs. */
+  /** Cores of a GPU: below 100 a part of each of `gpus`, otherwise whole GPUs. */
   readonly cores: number;
+  /** Of each GPU for parts; in sum for whole GPUs. */
   readonly memoryBytes: number;
+  /** How many GPUs each have that part; absent: one. */
+  readonly gpus?: number;
   /** What it asks for while its pod is on a node, instead of both; absent: nothing else. */
   readonly resize?: { readonly cores: number; readonly memoryBytes: number };
 }

@@ -16,7 +16,7 @@ import {
   type PlacementStep,
 } from './placement-stage.js';
 
-export { chargeOf, type ContainerGpus } from './placement-stage.js';
+export { chargeOf, gpusOf, type ContainerGpus } from './placement-stage.js';
 
 export type PodPlacement =
   | ({ readonly ok: true } & Pick<PlacementStage, 'init' | 'containers' | 'charges'>)
@@ -78,7 +78,7 @@ function placeContainer(
   const placed = place(
     shape.topology,
     slotsFor(stage),
-    { cores: wanted.cores, memoryBytes: wanted.memoryBytes, selection },
+    { cores: wanted.cores, memoryBytes: wanted.memoryBytes, gpus: wanted.gpus, selection },
     options,
   );
   if (!placed.ok) return { ok: false, reason: placed.reason };

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { test } from 'tap';
 import { allows, ANY_GPUS, kindOf } from '../../../src/gpu/gpu-selection.js';
-import type { Demand } from '../../../src/cluster/placement/demand.js';
+import { demandOf, type Demand } from '../../../src/cluster/placement/demand.js';
 import { ClusterNode, copyState, emptyState, slotsOf, type FreeState } from '../../../src/cluster/placement/node.js';
 import { placePod } from '../../../src/gpu/pods/pod-placement.js';
 import { ScratchStates } from '../../../src/cluster/placement/scratch.js';
@@ -10,6 +10,7 @@ import { isResolvable, judgeFit } from '../../../src/cluster/placement/fit-resul
 import { subsets } from '../../gpu/placement/exhaustive.js';
 import { uniformTopology } from '../../../src/gpu/topology/topology.js';
 import type { GpuSlot } from '../../../src/gpu/placement/slot.js';
+import type { ContainerDemand } from '../../../src/gpu/pods/pod-demand.js';
 import {
   advance,
   firstStage,
@@ -238,14 +239,14 @@ function anySet({ shape }: ClusterNode, slots: readonly GpuSlot[], demand: Deman
       if (!slot.usable || slot.freeCores < Math.min(wanted.cores, 100)) return false;
       return wanted.cores >= 100 || slot.freeMemoryBytes >= wanted.memoryBytes;
     });
-    return subsets(open, Math.ceil(wanted.cores / 100)).some((set) => {
+    return subsets(open, wanted.gpus ?? Math.ceil(wanted.cores / 100)).some((set) => {
       const chosen = set.map((position) => found[position] as GpuSlot);
       const bytes = chosen.reduce((sum, { freeMemoryBytes }) => sum + freeMemoryBytes, 0);
       const kinds = new Set(chosen.map(({ gpu }) => kindOf(demand.selection, gpu)));
       return (
         must.every((position) => set.includes(position)) &&
         (wanted.cores < 100 || bytes >= wanted.memoryBytes) &&
-        (wanted.cores < 100 || kinds.size === 1) &&
+        kinds.size === 1 &&
         tryFrom(advance(shape, stage, step, set), at + 1)
       );
     });
@@ -260,6 +261,7 @@ const selections = fc.record({
   excludedUuids: fc.constantFrom([], [], ['GPU-0']),
   equalGpus: fc.boolean(),
   sameNuma: fc.boolean(),
+  gpus: fc.constantFrom(1, 1, 2, 3),
   gpuPolicy: fc.constantFrom('binpack' as const, 'spread' as const),
   nodePolicy: fc.constant(null),
 });
@@ -287,7 +289,15 @@ test('the fit result of one node serves the equal nodes of a cluster, for any de
         fc.array(wantedOf, { maxLength: 2 }),
         fc.oneof(fc.constant(ANY_GPUS), selections),
         (nodes, wanted, init, selection) => {
-          const demand = pod(wanted, { init: pod(init).containers, selection });
+          const divided = (containers: readonly ContainerDemand[]): readonly ContainerDemand[] =>
+            containers.map((each) =>
+              each.cores < 100 && selection.gpus > 1 ? { ...each, gpus: selection.gpus } : each,
+            );
+          const demand = demandOf({
+            containers: divided(pod(wanted).containers),
+            init: divided(pod(init).containers),
+            selection,
+          });
           return nodes.every(({ gpus, used: taken }, slot) => {
             const shape = node(`n${slot}`, []);
             const entries = gpus.map(({ blocks, model, usable, numaNode }, index) => {

@@ -21,13 +21,15 @@ const inventory = {
   topology: uniformTopology(2),
 };
 
-const holding = (cores: number, blocks: number, gpus: string | null) =>
+const holding = (cores: number, blocks: number, gpus: string | null, more: Record<string, string> = {}) =>
   readGpuHolding(
     readPod({
       metadata: {
         uid: 'u',
-        annotations:
-          gpus === null ? {} : { 'tencent.com/predicate-gpu-idx-0': gpus, 'tencent.com/gpu-assigned': 'true' },
+        annotations: {
+          ...more,
+          ...(gpus === null ? {} : { 'tencent.com/predicate-gpu-idx-0': gpus, 'tencent.com/gpu-assigned': 'true' }),
+        },
       },
       spec: {
         containers: [
@@ -46,6 +48,21 @@ test('a part of a GPU fits if one GPU has room for it, not if only the sum has',
   t.equal(fitsOnGpus(inventory, holding(40, 8, null), halves), true);
   t.equal(fitsOnGpus(inventory, holding(50, 8, null), [halves[0] ?? holding(0, 0, null)]), true);
   t.equal(fitsOnGpus(inventory, holding(40, 60, null), halves), false, 'memory');
+  t.end();
+});
+
+test('parts of several GPUs need room on as many, and take it there', (t) => {
+  const onTwo = { 'tencent.com/vcuda-gpus': '2' };
+  const both = holding(100, 32, '0,1', onTwo);
+  t.equal(fitsOnGpus(inventory, holding(100, 32, null, onTwo), [both]), true, 'the other halves');
+  t.equal(fitsOnGpus(inventory, holding(102, 32, null, onTwo), [both]), false);
+  t.equal(fitsOnGpus(inventory, holding(50, 8, null), [both]), true);
+  t.equal(fitsOnGpus(inventory, holding(100, 0, null), [both]), false);
+  t.equal(
+    fitsOnGpus(inventory, holding(60, 8, null, onTwo), [holding(80, 8, '0')]),
+    false,
+    'one of the GPUs is too full',
+  );
   t.end();
 });
 

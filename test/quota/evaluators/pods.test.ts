@@ -105,6 +105,11 @@ test('GPUs and their memory count equally under every resource name', (t) => {
   t.same(cards({ 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 20, 'nvidia.com/gpumem': 2048 }), ['400m', '4Gi']);
   t.same(cards({ 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 50, 'nvidia.com/gpumem-percentage': 25 }), ['1', '8Gi']);
   t.same(cards({ 'tencent.com/vcuda-core': 30, 'tencent.com/vcuda-memory': 8 }), ['300m', '2Gi'], 'already a sum');
+  t.same(
+    cards({ 'tencent.com/vcuda-core': 40, 'tencent.com/vcuda-memory': 16 }),
+    cards({ 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 20, 'nvidia.com/gpumem': 2048 }),
+    'two parts become their sum when they are converted',
+  );
   t.same(cards({ 'tencent.com/gpu': 2 }), cards({ 'nvidia.com/gpu': 2 }), 'whole GPUs through claims of the scheduler');
   t.same(cards({ 'nvidia.com/mig-1g.5gb': 2 }), ['286m', '10Gi'], 'sevenths, rounded up');
   t.same(cards({ 'nvidia.com/mig-3g.20gb': 1 }), ['429m', '20Gi']);
