@@ -8,6 +8,8 @@ import { cases } from '../cases.js';
 
 const HOUR = 3_600_000;
 const CASH = 'cash/requests.tencent.com/vcuda-core';
+/** Counts each pod, also one whose claims others use. */
+const CPU_CASH = 'cash/limits.cpu';
 /** Hundredths of a GPU, for the claim of each pod and for the shared claims. */
 const OWN = 30;
 const SHARED = 100;
@@ -52,7 +54,10 @@ async function cluster(t: Test): Promise<QuotaCluster> {
     spec: { spec: devices(OWN) },
   });
   await on.join(OFTEN);
-  await on.createGroup('team', { 'requests.tencent.com/vcuda-core': 100_000, [CASH]: 1_000_000 });
+  await on.createGroup('team', {
+    ...{ 'requests.tencent.com/vcuda-core': 100_000, [CASH]: 1_000_000 },
+    ...{ 'limits.cpu': 100, [CPU_CASH]: 1_000_000 },
+  });
   for (const name of POOLS)
     on.server.seed('resourceclaims', {
       metadata: { name, namespace: 'default', labels: { [GROUP_LABEL]: 'team' } },
@@ -138,8 +143,8 @@ function endPod(on: QuotaCluster, name: string, at: number): void {
     on.server.remove('resourceclaims', 'default', `${name}-made`);
 }
 
-const amount = (on: QuotaCluster, field: 'used' | 'uncertain' | 'burnRate'): number =>
-  Number((on.statusOf('team')[field] as Readonly<Record<string, string>> | undefined)?.[CASH] ?? NaN);
+const amount = (on: QuotaCluster, field: 'used' | 'uncertain' | 'burnRate', key = CASH): number =>
+  Number((on.statusOf('team')[field] as Readonly<Record<string, string>> | undefined)?.[key] ?? NaN);
 
 function rateOf(pods: readonly Life[]): number {
   const running = pods.filter(({ end }) => end === Infinity);
@@ -157,11 +162,20 @@ function integralOf(pods: readonly Life[], until: number): number {
   return (OWN * own + SHARED * shared.reduce((sum, interval) => sum + lasting(interval), 0)) / HOUR;
 }
 
+/** When the status was computed. */
+const asOf = (on: QuotaCluster): number => Date.parse(on.statusOf('team')['lastReconcileTime'] as string);
+
 /** Whether the used hours are the integral, but for one second of each pod. */
 function isCharged(on: QuotaCluster, pods: readonly Life[]): boolean {
-  const asOf = Date.parse(on.statusOf('team')['lastReconcileTime'] as string);
   const allowed = (pods.length * (OWN + SHARED)) / 3600;
-  return Math.abs(amount(on, 'used') - integralOf(pods, asOf)) <= allowed;
+  return Math.abs(amount(on, 'used') - integralOf(pods, asOf(on))) <= allowed;
+}
+
+/** Whether the leader has observed the start and the end of each pod, by the hours of its processor. */
+function isObserved(on: QuotaCluster, pods: readonly Life[]): boolean {
+  const until = asOf(on);
+  const hours = pods.reduce((sum, { start, end }) => sum + Math.min(end, until) - start, 0) / HOUR;
+  return Math.abs(amount(on, 'used', CPU_CASH) - hours) <= pods.length / 3600;
 }
 
 async function leaveAll(on: QuotaCluster): Promise<void> {
@@ -196,9 +210,10 @@ test('over random histories with outages the hours of claims are the integral of
         some.end = at;
         endPod(on, some.name, at);
         if (isLed && random(2) === 0) {
-          // The leader observes the end before the object is deleted. Its rate alone may be that of an earlier time.
+          // The leader observes the end before the object is deleted. Other pods may use its claims, and its rate alone
+          // may be that of an earlier time.
           await eventually(
-            () => amount(on, 'burnRate') === rateOf(pods) && isCharged(on, pods),
+            () => amount(on, 'burnRate') === rateOf(pods) && isCharged(on, pods) && isObserved(on, pods),
             'the end to be charged',
           );
           on.server.remove('pods', 'default', some.name);
