@@ -479,7 +479,7 @@ export class Reconciler {
   #workloadChanged(before: WorkloadObject | null, after: WorkloadObject | null): void {
     const object = after ?? before;
     if (object === null) return;
-    // What is known of it may be newer: which group pays for an object without a label.
+    // The known state may be newer: it says which group pays for an object without a label.
     const last = this.#known.withUid(object.uid) ?? object;
     if (after === null) {
       this.#known.ended(object);

@@ -154,7 +154,7 @@ export class WorkloadReconciler {
     return this.#options.ownership.besides(object, demand, admitted, this.#setsBelow(object));
   }
 
-  /** What is charged for the objects between a workload and its pods. */
+  /** The demands that are charged for the objects between a workload and its pods. */
   #setsBelow({ uid, group }: WorkloadObject): readonly PodSet[] {
     return [...this.#options.owned.objectsBelow(uid)].flatMap((below) => {
       const between = this.#between.get(below);
