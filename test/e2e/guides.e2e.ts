@@ -257,11 +257,10 @@ async function follow(t: Test, guide: Guide): Promise<void> {
   if (converted === null) await cluster.kubectl('apply', '-f', join(reader.directory, 'web.yaml'));
   else await run('Move a node', (block) => !block.includes('cordon'));
   await cluster.kubectl('rollout', 'status', 'deployment/web', '--timeout=120s');
-  const where = 'jsonpath={.items[0].metadata.annotations.tencent\\.com/gpu-assigned}';
-  await until(
-    'the pod to have its GPU',
-    async () => (await cluster.kubectl('get', 'pods', '-l', 'app=web', '-o', where)) === 'true',
-  );
+  // A kubelet that has only one of the two resources of a new agent refuses a pod; the deployment makes another.
+  const where = 'jsonpath={.items[*].metadata.annotations.tencent\\.com/gpu-assigned}';
+  const running = ['get', 'pods', '-l', 'app=web', '--field-selector', 'status.phase=Running'];
+  await until('the pod to have its GPU', async () => (await cluster.kubectl(...running, '-o', where)) === 'true');
 
   await run('Go back', (block) => !block.startsWith('cd '));
   t.equal(await podsOn('kube-system', AGENT), '', 'the agent has left the node');
