@@ -237,6 +237,8 @@ static CUresult take(CUmemoryPool pool, size_t size, CUstream stream, CUdevicept
     piece->next = pool->pieces;
     pool->pieces = piece;
   }
+  /* A piece that is used again belongs to the context that uses it now, and outlives the one that placed it. */
+  piece->allocation->context = stream->context;
   piece->allocation->size = bytes;
   piece->used = true;
   pool->used += bytes;

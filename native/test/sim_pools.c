@@ -78,6 +78,18 @@ int main(void) {
   CHECK_EQ(cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
   OK(cuMemPoolTrimTo(pool, 0));
   CHECK_EQ(sim_free_bytes(), before);
+
+  /* Memory that a context uses again is not released with the context that used it first. */
+  CUcontext first;
+  OK(cuCtxCreate_v2(&first, 0, 0));
+  OK(cuMemAllocAsync(&a, MIB, NULL));
+  OK(cuMemFreeAsync(a, NULL));
+  OK(cuCtxPopCurrent_v2(NULL));
+  OK(cuMemAllocAsync(&b, MIB, stream));
+  CHECK_EQ(b, a);
+  OK(cuCtxDestroy_v2(first));
+  OK(cuMemsetD8_v2(b, 1, MIB));
+  OK(cuMemFreeAsync(b, stream));
   sim_end();
   return TEST_END;
 }
