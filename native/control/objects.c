@@ -8,6 +8,8 @@
 
 #define MOST_OBJECTS VGPU_MAX_PROCESSES
 #define HOLDER_WORDS (VGPU_MAX_PROCESSES / 64)
+/* Longer than the periods of CPU limits, in which a process may be stopped while it writes. */
+#define FILE_PATIENCE_NS 1000000000ull
 
 static struct lock lock;            /* protects `held` and this process's holder bits */
 static uint32_t held[MOST_OBJECTS]; /* number of references of this process to each object */
@@ -164,23 +166,36 @@ uint32_t objects_device(const struct vgpu_usage *usage, uint32_t number) {
   return __atomic_load_n(&usage->slots[number].object.device, __ATOMIC_RELAXED) % VGPU_MAX_DEVICES;
 }
 
-/* The first descriptor in the container determines the file of all descriptors. If a process is killed while it writes
- * this, the file stays unknown and descriptors cannot be tracked. */
+static uint32_t file_state(const struct vgpu_usage_header *header) {
+  return __atomic_load_n(&header->descriptor_known, __ATOMIC_ACQUIRE);
+}
+
+static bool begin_file(struct vgpu_usage_header *header) {
+  uint32_t none = VGPU_DESCRIPTOR_NONE;
+  return __atomic_compare_exchange_n(&header->descriptor_known, &none, VGPU_DESCRIPTOR_WRITING, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED);
+}
+
+/* The first descriptor in the container determines the file of all descriptors. Processes that export at the same time
+ * wait for the first; if that was killed while it wrote, another one writes after FILE_PATIENCE_NS. A process that was
+ * only stopped may write once more then: the same file. */
 static bool learn_file(struct vgpu_usage_header *header, int fd) {
   struct os_file file;
   char path[sizeof header->descriptor_path];
-  uint32_t none = VGPU_DESCRIPTOR_NONE;
+  uint64_t until_ns = os_now_ns() + FILE_PATIENCE_NS;
   if (!os_identify(fd, &file)) return false;
-  if (__atomic_load_n(&header->descriptor_known, __ATOMIC_ACQUIRE) == none && descriptor_path(fd, path, sizeof path) &&
-      __atomic_compare_exchange_n(&header->descriptor_known, &none, VGPU_DESCRIPTOR_WRITING, false, __ATOMIC_ACQ_REL,
-                                  __ATOMIC_RELAXED)) {
+  for (unsigned round = 1; file_state(header) != VGPU_DESCRIPTOR_KNOWN; round++) {
+    if (!descriptor_path(fd, path, sizeof path)) return false;
+    if (!begin_file(header) && os_now_ns() < until_ns) {
+      os_backoff(round);
+      continue;
+    }
     header->descriptor_device = file.device;
     header->descriptor_inode = file.inode;
     memcpy(header->descriptor_path, path, sizeof path);
     __atomic_store_n(&header->descriptor_known, VGPU_DESCRIPTOR_KNOWN, __ATOMIC_RELEASE);
   }
-  return __atomic_load_n(&header->descriptor_known, __ATOMIC_ACQUIRE) == VGPU_DESCRIPTOR_KNOWN &&
-         header->descriptor_device == file.device && header->descriptor_inode == file.inode;
+  return header->descriptor_device == file.device && header->descriptor_inode == file.inode;
 }
 
 /* Sets the mark before the count is increased, so that every counted descriptor has its mark. */
@@ -188,10 +203,15 @@ bool objects_track_descriptor(struct vgpu_usage *usage, uint32_t number, int fd)
   uint32_t *descriptors = &usage->slots[number].object.descriptors;
   if (!learn_file(&usage->header, fd)) return false;
   uint32_t count = __atomic_load_n(descriptors, __ATOMIC_SEQ_CST);
-  do {
-    if (count >= VGPU_DESCRIPTORS_OF_OBJECT || !descriptor_mark(fd, locks_of(number) + count)) return false;
-  } while (!__atomic_compare_exchange_n(descriptors, &count, count + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
-  return true;
+  while (count < VGPU_DESCRIPTORS_OF_OBJECT) {
+    uint64_t mark = locks_of(number) + count;
+    if (!descriptor_mark(fd, mark)) return false;
+    if (__atomic_compare_exchange_n(descriptors, &count, count + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+      return true;
+    /* The number became another descriptor's, which must be the only one with that mark. */
+    descriptor_unmark(fd, mark);
+  }
+  return false;
 }
 
 /* The path was written by a process of the container, so it is not trusted: another file there would also hide the
@@ -200,7 +220,7 @@ static int probe_file(const struct vgpu_usage_header *header) {
   struct os_file file = {.device = header->descriptor_device, .inode = header->descriptor_inode};
   char path[sizeof header->descriptor_path];
   errno = 0;
-  if (__atomic_load_n(&header->descriptor_known, __ATOMIC_ACQUIRE) != VGPU_DESCRIPTOR_KNOWN) return -1;
+  if (file_state(header) != VGPU_DESCRIPTOR_KNOWN) return -1;
   memcpy(path, header->descriptor_path, sizeof path);
   path[sizeof path - 1] = '\0';
   return descriptor_probe(path, &file);

@@ -66,8 +66,9 @@ export class Monitor {
     this.#nowNs = options.monotonicNs ?? (() => process.hrtime.bigint());
   }
 
-  /** In the driver's order. */
+  /** In the driver's order, with the slices that are started now: a reader need not wait for the next tick. */
   get gpus(): readonly GpuMonitor[] {
+    this.#follow();
     return this.#gpus;
   }
 
@@ -92,7 +93,7 @@ export class Monitor {
 
   /** Samples the GPUs of a slice now, because processes of its container have ended. */
   sampleNow(allocation: string): void {
-    for (const gpu of this.#gpus) if (gpu.gpuSlices.some(({ slice }) => slice.id === allocation)) this.#takeSample(gpu);
+    for (const gpu of this.gpus) if (gpu.gpuSlices.some(({ slice }) => slice.id === allocation)) this.#takeSample(gpu);
   }
 
   #tick(): void {

@@ -121,6 +121,16 @@ test('the monitor sums the processes of the driver by container, and keeps forei
   t.match(node.monitor.gpus[0]?.state, { sample: { utilizationPercent: 50 }, foreignProcesses: [{ pid: FOREIGN }] });
 });
 
+test('a container is observed with its GPU from its start on, and no longer once it is removed', async (t) => {
+  const node = await monitored(t);
+  await node.ticks(11);
+  await node.start(A);
+  t.match(node.device(A), { share: Number, usedMemoryBytes: 0 }, 'before the next tick');
+  t.match(observeGpus(node.monitor.gpus), [{ containers: 1 }]);
+  await node.node.slices.remove(A);
+  t.match(observeGpus(node.monitor.gpus), [{ containers: 0 }]);
+});
+
 test('a process that greeted belongs to its container, whatever its control group', async (t) => {
   const node = await monitored(t);
   await node.start(A);
@@ -458,7 +468,7 @@ test('the monitor counts samples, failed samples and foreign processes of every 
   await node.start(A);
   await node.start(B);
   node.run(listed(PID_A, MIB, 1), listed(FOREIGN, MIB, 1));
-  t.same(observeGpus(node.monitor.gpus), []);
+  t.match(observeGpus(node.monitor.gpus), [{ gpuUuid: GPU, samples: 0, sample: null, containers: 2 }]);
   await node.samples(2);
   const [gpu] = observeGpus(node.monitor.gpus);
   t.match(gpu, {
