@@ -23,11 +23,12 @@ const KUBELET_PORT = 10_250;
 const LARGE = { maxBuffer: 64 * 1024 * 1024 };
 const PORT = { api: 16_543, etcd: 23_890, etcdPeer: 23_990 } as const;
 const ETCD = `http://127.0.0.1:${PORT.etcd}`;
+export const STATE_VARIABLE = 'GPU_MANAGER_E2E_STATE';
 /**
  * State of test clusters. Not below a home directory: containers in user namespaces need search permission on every
  * parent directory.
  */
-const STATE = process.env.GPU_MANAGER_E2E_STATE ?? '/var/lib/gpu-manager-e2e';
+export const STATE = process.env[STATE_VARIABLE] ?? '/var/lib/gpu-manager-e2e';
 /** The network device that pods outside the node's network share; it is connected to no other network. */
 const BRIDGE = 'gm-e2e0';
 const CGROUP2_MAGIC = 0x63677270;

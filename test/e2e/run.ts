@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { kubeletIsRunning, TestCluster, whyNoCluster } from './cluster.js';
 import { ClusterContents } from './cluster-contents.js';
+import { Machines, whyNoOwnMachine } from './machines.js';
 import { timeLimit } from '../harness/time-factor.js';
 import { builtVersions, chosenVersion, KubernetesVersion, VERSION_VARIABLE } from './kubernetes-version.js';
 
@@ -16,6 +17,8 @@ const command = new Command('npm run test:e2e --')
   .option('--kubernetes <version>', 'a version with a build (default: the newest)')
   .option('--all-versions', 'all versions with a build, one after another')
   .option('--seconds <count>', 'duration of the faults', Number, 0)
+  .option('--machines <count>', 'clusters at the same time, each as on a machine of its own (default: two)', Number, 2)
+  .option('--here', 'as programs of this machine, one file after another')
   .parse();
 
 /**
@@ -26,15 +29,22 @@ const SHARING = new Set(
   ['arbitrator', 'contracts', 'definitions', 'manifests', 'quota', 'walk'].map((name) => `${name}.e2e.js`),
 );
 
+interface Options {
+  readonly kubernetes?: string;
+  readonly allVersions?: boolean;
+  readonly seconds: number;
+  readonly machines: number;
+  readonly here?: boolean;
+}
+
 async function main(wanted: readonly string[]): Promise<number> {
-  const { kubernetes, allVersions, seconds } = command.opts<{
-    kubernetes?: string;
-    allVersions?: boolean;
-    seconds: number;
-  }>();
-  const versions = allVersions ? builtVersions() : [];
+  const { kubernetes, allVersions, seconds, machines, here } = command.opts<Options>();
+  const versions = allVersions === true ? builtVersions() : [];
   const find = kubernetes === undefined ? chosenVersion : () => new KubernetesVersion(kubernetes);
-  const reason = whyNoCluster(find) ?? otherKubelet(find());
+  const whyHere = here === true ? null : whyNoOwnMachine();
+  const onMachines = here !== true && whyHere === null;
+  if (whyHere !== null) console.log(`# one file after another, without a machine of its own: ${whyHere}`);
+  const reason = whyNoCluster(find) ?? (onMachines ? null : otherKubelet(find()));
   if (reason !== null) {
     console.log(`end-to-end tests skipped: ${reason}`);
     return kubernetes === undefined ? 0 : 1;
@@ -45,8 +55,12 @@ async function main(wanted: readonly string[]): Promise<number> {
     return 2;
   }
   const failed: string[] = [];
-  for (const version of versions.length > 0 ? versions : [find()])
-    for (const file of await failedFiles(version, files, seconds)) failed.push(`${file} on ${version.name}`);
+  for (const version of versions.length > 0 ? versions : [find()]) {
+    const names = onMachines
+      ? await failedOnMachines(version, files, seconds, machines)
+      : await failedFiles(version, files, seconds);
+    for (const file of names) failed.push(`${file} on ${version.name}`);
+  }
   for (const line of failed) console.log(`# failed: ${line}`);
   const total = files.length * Math.max(1, versions.length);
   console.log(`# end-to-end: ${total - failed.length} of ${total} files passed`);
@@ -62,6 +76,30 @@ function filesOf(words: readonly string[]): readonly string[] {
   return readdirSync(fileURLToPath(new URL('.', import.meta.url))).filter(
     (name) => name.endsWith('.e2e.js') && (words.length === 0 || words.some((word) => name.startsWith(word))),
   );
+}
+
+/** Runs these files on several machines at once; those that share a cluster stay together, and begin. */
+async function failedOnMachines(
+  version: KubernetesVersion,
+  files: readonly string[],
+  seconds: number,
+  machines: number,
+): Promise<string[]> {
+  const sharing = files.filter((file) => SHARING.has(file));
+  const groups = [
+    ...(sharing.length > 0 ? [sharing] : []),
+    ...files.filter((file) => !SHARING.has(file)).map((file) => [file]),
+  ];
+  const failed: string[] = [];
+  const program = fileURLToPath(import.meta.url);
+  await new Machines(machines).runEach(groups, async (group, machine) => {
+    const options = ['--here', '--kubernetes', version.name, '--seconds', String(seconds)];
+    const { status, output } = await machine.run([process.execPath, program, ...options, ...group]);
+    console.log(output.replace(/^# (?:failed|end-to-end): .*\n/gm, '').trimEnd());
+    const named = group.filter((file) => output.includes(`# failed: ${file} on ${version.name}\n`));
+    failed.push(...(status !== 0 && named.length === 0 ? group : named));
+  });
+  return failed;
 }
 
 /** Runs these files, those that share a cluster one after another at the beginning. */
