@@ -6,6 +6,7 @@ import { readMemory, readShare, SHARE_FORM, WHOLE_GPU, type GpuShare } from '../
 import { fileReason } from '../host/file-reason.js';
 import { StartupError } from '../host/startup-error.js';
 import { record, text } from '../kube/json.js';
+import { convertProposed } from '../kube/quota/proposed-object.js';
 
 interface Options {
   readonly share: GpuShare;
@@ -18,11 +19,11 @@ const PLACES: readonly (readonly string[])[] = [
   ['spec', 'template'],
 ];
 
-/** `gpu-manager convert`: writes manifests anew that ask other projects for GPUs. */
+/** `gpu-manager convert`: writes manifests of other projects anew. */
 export function convertCommand(): Command {
   return new Command('convert')
     .description(
-      'print manifests that ask for nvidia.com/gpu or shares of HAMi with requests of gpu-manager, and say what has no equal; exit code 1: something could not be converted',
+      'print manifests that ask for nvidia.com/gpu or shares of HAMi with requests of gpu-manager, and Consumers of kube-arbitrator as those of gpu-manager, and say what has no equal; exit code 1: something could not be converted',
     )
     .argument('<file>', 'YAML or JSON; - reads standard input')
     .addOption(
@@ -39,8 +40,9 @@ export function convertCommand(): Command {
       const documents = parseAllDocuments(await contentOf(file));
       const broken = documents.flatMap((document) => document.errors)[0];
       if (broken !== undefined) throw new StartupError(`${file} is not valid YAML or JSON: ${broken.message}`);
-      for (const document of documents) convertDocument(document, { share, gpuMemoryBytes: gpuMemory ?? null });
-      process.stdout.write(documents.map((document) => document.toString({ lineWidth: 0 })).join(''));
+      const options = { share, gpuMemoryBytes: gpuMemory ?? null };
+      const kept = documents.filter((document) => convertDocument(document, options));
+      process.stdout.write(kept.map((document) => document.toString({ lineWidth: 0 })).join(''));
     });
 }
 
@@ -65,22 +67,50 @@ async function contentOf(file: string): Promise<string> {
   return chunks.join('');
 }
 
-/** Changes a document in place, so that its comments stay; a list converts each item. */
-function convertDocument(document: Document, options: ForeignOptions): void {
+/**
+ * Changes a document in place, so that its comments stay; a list converts each item. False for a document without an
+ * object that users write.
+ */
+function convertDocument(document: Document, options: ForeignOptions): boolean {
   const object: unknown = document.toJS();
   const { items } = record(object);
-  if (Array.isArray(items))
-    for (const [at, item] of items.entries()) convertAt(document, ['items', String(at)], item, options);
-  else convertAt(document, [], object, options);
+  if (!Array.isArray(items)) return convertAt(document, [], object, options);
+  const left = items.flatMap((item, at) => (convertAt(document, ['items', String(at)], item, options) ? [] : [at]));
+  for (const at of left.reverse()) document.deleteIn(['items', at]);
+  return true;
 }
 
-function convertAt(document: Document, path: readonly string[], object: unknown, options: ForeignOptions): void {
+function convertAt(document: Document, path: readonly string[], object: unknown, options: ForeignOptions): boolean {
   const { kind, metadata } = record(object);
-  const place = kind === 'Pod' ? [] : PLACES.find((names) => at(object, names) !== undefined);
-  if (place === undefined) return;
   const said = (note: string): void => {
     process.stderr.write(`gpu-manager: ${text(kind)} ${text(record(metadata).name)}: ${note}\n`);
   };
+  const proposed = convertProposed(object);
+  if (proposed.kind === 'left-out') {
+    said(proposed.reason);
+    return false;
+  }
+  if (proposed.kind === 'renamed') {
+    const steps = path.map(step);
+    document.setIn([...steps, 'apiVersion'], proposed.apiVersion);
+    document.setIn([...steps, 'metadata', 'name'], proposed.name);
+    document.deleteIn([...steps, 'metadata', 'namespace']);
+    for (const note of proposed.notes) said(note);
+    return true;
+  }
+  convertPodAt(document, path, object, options, said);
+  return true;
+}
+
+function convertPodAt(
+  document: Document,
+  path: readonly string[],
+  object: unknown,
+  options: ForeignOptions,
+  said: (note: string) => void,
+): void {
+  const place = record(object).kind === 'Pod' ? [] : PLACES.find((names) => at(object, names) !== undefined);
+  if (place === undefined) return;
   const conversion = convertForeign(at(object, place), options);
   if (conversion.kind === 'unchanged') return;
   if (conversion.kind === 'refused') {
@@ -89,13 +119,16 @@ function convertAt(document: Document, path: readonly string[], object: unknown,
     return;
   }
   for (const { op, path: steps, value } of conversion.patch) {
-    const target = [...path, ...place, ...steps.split('/').slice(1)].map((name) =>
-      /^\d+$/u.test(name) ? Number(name) : name,
-    );
+    const target = [...path, ...place, ...steps.split('/').slice(1)].map(step);
     if (op === 'remove') document.deleteIn(target);
     else document.setIn(target, document.createNode(value));
   }
   for (const note of conversion.notes) said(note);
+}
+
+/** A step of a path in a document: a number is the index of a list. */
+function step(name: string): string | number {
+  return /^\d+$/u.test(name) ? Number(name) : name;
 }
 
 function at(object: unknown, names: readonly string[]): unknown {

@@ -76,6 +76,39 @@ ${more}`;
   t.end();
 });
 
+/** As the proposal that first described them writes a Consumer and an Allocation, its spelling included. */
+const PROPOSED = `apiVersion: kuabe-arbitrator.incubator.k8s.io/v1
+kind: Consumer
+metadata:
+  name: defaults
+spec:
+  hard:
+    requests.cpu: "1"
+    requests.memory: 1Gi
+    limits.cpu: "2"
+    limits.memory: 2Gi
+  reserved:
+    limits.memory: 1Gi
+`;
+
+test('convert makes Consumers of kube-arbitrator those of the quota service', (t) => {
+  const own = PROPOSED.replace('kuabe-arbitrator.incubator.k8s.io/v1', 'quota.gpu-manager.io/v1');
+  t.same(convert(['-'], PROPOSED).stdout, own);
+  const allocation = PROPOSED.replace('Consumer', 'Allocation').replace('spec:', 'spec:\n  deserved:\n    cpu: "1.5"');
+  const both = convert(['-'], `${PROPOSED}---\n${allocation}`);
+  t.match(both, { status: 0, stdout: own, stderr: 'Allocation defaults: left out: the arbitrator writes' });
+  const item = (kind: string): string =>
+    `{apiVersion: kube-arbitrator.incubator.k8s.io/v1, kind: ${kind}, metadata: {name: limits, namespace: shop}}`;
+  const items = ['Allocation', 'Consumer', 'Allocation'].map(item).join(', ');
+  t.match(convert(['-'], `{kind: List, items: [${items}]}`), {
+    status: 0,
+    stdout:
+      '{ kind: List, items: [ { apiVersion: quota.gpu-manager.io/v1, kind: Consumer, metadata: { name: shop } } ] }\n',
+    stderr: 'Consumer limits: named shop, after its namespace',
+  });
+  t.end();
+});
+
 test('convert names what is wrong with its input', (t) => {
   t.match(convert(['/nowhere.yaml']), { status: 2, stderr: /\/nowhere\.yaml/ });
   t.match(convert(['-'], 'a: [').stderr, /- is not valid YAML or JSON/);
