@@ -60,6 +60,48 @@ const RAY_CLUSTER: Evaluator = {
   pods: (reader, object) => clusterPods(reader, reader.at(object, 'spec'), 'spec', []),
 };
 
+/** What is left of the cluster of a job; `none` also where the job uses an existing cluster. */
+type ClusterRest = 'all' | 'head' | 'none';
+
+/** The rest of the cluster by each deletion policy of KubeRay. */
+const REST_BY_POLICY: Readonly<Record<string, ClusterRest>> = {
+  DeleteCluster: 'none',
+  DeleteSelf: 'none',
+  DeleteWorkers: 'head',
+};
+
+/** Whether a job has ended, so that the pod that submitted it has ended too. Jobs that are tried again have not. */
+function hasEnded(reader: ManifestReader, job: Json): boolean {
+  const status = reader.text(reader.at(job, 'status', 'jobDeploymentStatus'), 'status.jobDeploymentStatus');
+  return ['Complete', 'Failed'].includes(status);
+}
+
+/**
+ * What an ended job leaves of its cluster: by `deletionStrategy` (policies by result, or rules), or by
+ * `shutdownAfterJobFinishes`. A cluster that is not shut down keeps its resources. Pods that run until a time to live
+ * is over are charged as what a finished job left.
+ */
+function restOf(reader: ManifestReader, job: Json): ClusterRest {
+  const spec = reader.at(job, 'spec');
+  if (reader.at(spec, 'rayClusterSpec') === undefined) return 'none';
+  const result = reader.text(reader.at(job, 'status', 'jobStatus'), 'status.jobStatus');
+  const deployment = reader.text(reader.at(job, 'status', 'jobDeploymentStatus'), 'status.jobDeploymentStatus');
+  const strategy = reader.at(spec, 'deletionStrategy');
+  const rules = reader.items(reader.at(strategy, 'deletionRules'), 'spec.deletionStrategy.deletionRules');
+  const policies = [
+    reader.at(strategy, result === 'SUCCEEDED' ? 'onSuccess' : 'onFailure', 'policy'),
+    ...rules
+      .filter((rule) => {
+        const status = reader.at(rule, 'condition', 'jobStatus') ?? result;
+        return status === result && (reader.at(rule, 'condition', 'jobDeploymentStatus') ?? deployment) === deployment;
+      })
+      .map((rule) => reader.at(rule, 'policy')),
+  ];
+  const rests = policies.map((policy) => REST_BY_POLICY[reader.text(policy, 'spec.deletionStrategy')]);
+  if (rests.includes('none') || reader.flag(reader.at(spec, 'shutdownAfterJobFinishes'))) return 'none';
+  return rests.includes('head') ? 'head' : 'all';
+}
+
 /**
  * The pods of a new cluster, unless the job selects an existing one, and the submitter: a pod, or a container in the
  * head pod.
@@ -71,25 +113,23 @@ const RAY_JOB: Evaluator = {
   charges: true,
   pods(reader, object) {
     const isSuspended = reader.flag(reader.at(object, 'spec', 'suspend'));
+    const isOver = hasEnded(reader, object);
     const mode = reader.text(reader.at(object, 'spec', 'submissionMode'), 'spec.submissionMode') || 'K8sJobMode';
     const submitter = { name: 'submitter', resources: SUBMITTER };
     const cluster = reader.at(object, 'spec', 'rayClusterSpec');
-    const own =
+    const [head, ...workers] =
       cluster === undefined
         ? []
         : clusterPods(reader, cluster, 'spec.rayClusterSpec', mode === 'SidecarMode' ? [submitter] : []);
     const template = reader.at(object, 'spec', 'submitterPodTemplate') ?? { spec: { containers: [submitter] } };
     const pod: readonly TemplatedPods[] =
       mode === 'K8sJobMode' ? [{ name: 'submitter', count: 1, template, path: 'spec.submitterPodTemplate' }] : [];
-    return [...own, ...pod].map((pods) => (isSuspended ? { ...pods, count: 0 } : pods));
+    const ended = isOver ? [...(restOf(reader, object) === 'head' ? workers : []), ...pod] : [];
+    return [...(head === undefined ? [] : [head]), ...workers, ...pod].map((pods) =>
+      isSuspended || ended.includes(pods) ? { ...pods, count: 0 } : pods,
+    );
   },
-  // A cluster that is not shut down keeps its resources.
-  isTerminal: (reader, object) =>
-    ['Complete', 'Failed'].includes(
-      reader.text(reader.at(object, 'status', 'jobDeploymentStatus'), 'status.jobDeploymentStatus'),
-    ) &&
-    (reader.flag(reader.at(object, 'spec', 'shutdownAfterJobFinishes')) ||
-      reader.at(object, 'spec', 'rayClusterSpec') === undefined),
+  isTerminal: (reader, object) => hasEnded(reader, object) && restOf(reader, object) === 'none',
 };
 
 /** A serving cluster; an update runs a second cluster beside it. */

@@ -30,10 +30,22 @@ const SPARK_APPLICATION: Evaluator = {
       { name: 'executor', count: isSuspended ? 0 : Math.max(instances, most), ...podOf(reader, spec, 'executor') },
     ];
   },
-  isTerminal: (reader, object) =>
-    ['COMPLETED', 'FAILED'].includes(
-      reader.text(reader.at(object, 'status', 'applicationState', 'state'), 'status.applicationState.state'),
-    ) || hasCondition(reader, object, ['Completed', 'Failed']),
+  // Executors that end while the driver runs are replaced.
+  isTerminal(reader, object) {
+    const state = reader.text(
+      reader.at(object, 'status', 'applicationState', 'state'),
+      'status.applicationState.state',
+    );
+    const restart =
+      reader.text(reader.at(object, 'spec', 'restartPolicy', 'type'), 'spec.restartPolicy.type') || 'Never';
+    return (
+      ['COMPLETED', 'FAILED'].includes(state) ||
+      // The driver has ended, and is not started again.
+      (state === 'SUCCEEDING' && restart !== 'Always') ||
+      (state === 'FAILING' && restart === 'Never') ||
+      hasCondition(reader, object, ['Completed', 'Failed'])
+    );
+  },
 };
 
 /** The pod of a role: its template, with the role's resources for the Spark container. */

@@ -210,7 +210,12 @@ test('a Spark application is charged for its driver and its maximum of executors
       },
     },
   );
-  t.match(spark({}, { applicationState: { state: 'COMPLETED' } }), { isTerminal: true });
+  const ends = (state: string, type?: string): unknown =>
+    spark({ restartPolicy: { type } }, { applicationState: { state } });
+  for (const state of ['COMPLETED', 'FAILED', 'SUCCEEDING', 'FAILING']) t.match(ends(state), { isTerminal: true });
+  t.match(ends('SUCCEEDING', 'OnFailure'), { isTerminal: true });
+  t.match(ends('SUCCEEDING', 'Always'), { isTerminal: false }, 'it runs again');
+  t.match(ends('FAILING', 'OnFailure'), { isTerminal: false }, 'it may run again');
   t.match(spark({ driver: { memory: 'much' } }), { ok: false, code: 'InvalidManifest' });
   t.end();
 });

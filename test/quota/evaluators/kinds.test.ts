@@ -189,6 +189,58 @@ const CASES: readonly (readonly [string, unknown, unknown, EvaluationOptions?])[
     ),
     {},
   ],
+  ...(
+    [
+      ['that has ended, and whose cluster stays', {}, 'SUCCEEDED', { head: '1', small: '2', submitter: '0' }],
+      ['that is tried again', {}, 'FAILED', { head: '1', small: '2', submitter: '1' }, 'Retrying'],
+      [
+        'that keeps its head',
+        { onSuccess: { policy: 'DeleteWorkers' } },
+        'SUCCEEDED',
+        { head: '1', small: '0', submitter: '0' },
+      ],
+      [
+        'that keeps its cluster where it failed',
+        { onSuccess: { policy: 'DeleteCluster' } },
+        'FAILED',
+        { head: '1', small: '2', submitter: '0' },
+      ],
+      ['that goes', { onFailure: { policy: 'DeleteSelf' } }, 'FAILED', {}],
+      [
+        'whose cluster goes by a rule',
+        {
+          deletionRules: [
+            { policy: 'DeleteWorkers', condition: { jobStatus: 'FAILED' } },
+            { policy: 'DeleteCluster', condition: { jobDeploymentStatus: 'Complete' } },
+          ],
+        },
+        'SUCCEEDED',
+        {},
+      ],
+      [
+        'whose workers go by a rule',
+        { deletionRules: [{ policy: 'DeleteWorkers', condition: { jobStatus: 'SUCCEEDED', ttlSeconds: 9 } }] },
+        'SUCCEEDED',
+        { head: '1', small: '0', submitter: '0' },
+      ],
+    ] as readonly (readonly [string, object, string, Record<string, string>, string?])[]
+  ).map(([title, deletionStrategy, jobStatus, expected, status]): (typeof CASES)[number] => [
+    `a RayJob ${title}`,
+    object(
+      'ray.io/v1',
+      'RayJob',
+      {
+        deletionStrategy,
+        submitterPodTemplate: ONE,
+        rayClusterSpec: {
+          headGroupSpec: { template: ONE },
+          workerGroupSpecs: [{ groupName: 'small', replicas: 2, template: ONE }],
+        },
+      },
+      { status: { jobStatus, jobDeploymentStatus: status ?? (jobStatus === 'FAILED' ? 'Failed' : 'Complete') } },
+    ),
+    Object.fromEntries(Object.entries(expected).map(([role, count]) => [role, `${count} x 1000m`])),
+  ]),
   ['a kind that nobody knows', object('example.com/v1', 'Widget', { template: ONE }), 'InvalidManifest'],
   ['a kind of another group', object('example.com/v1', 'Deployment', { template: ONE }), 'InvalidManifest'],
   ['nothing', null, 'InvalidManifest'],
