@@ -14,6 +14,8 @@ import type { WorkloadReader } from './workload-reader.js';
 import type { OpenEngine } from './open-engine.js';
 import type { ClusterFacts } from './policy/cluster-facts.js';
 import type { QuotaPolicy } from './policy/policy-object.js';
+import { CoverKeeper } from './reconciler/cover-keeper.js';
+import type { OwnedPods } from './reconciler/owned-pods.js';
 import type { Reconciler } from './reconciler/reconciler.js';
 import { RESERVATION_MS, type ArbitratorConfig, type QuotaServiceOptions } from './service-options.js';
 
@@ -24,6 +26,7 @@ export interface LeadershipOptions
     Pick<QuotaServiceOptions, 'openGroups' | 'reservationMs'>,
     Pick<OpenEngine, 'engine' | 'store' | 'clusterClock'> {
   readonly reconciler: Reconciler;
+  readonly owned: OwnedPods;
   readonly reader: WorkloadReader;
   /** Null if Kueue does not ask this quota. */
   readonly kueue: KueueObjects | null;
@@ -45,6 +48,7 @@ export class Leadership {
   #controller: Controller | null = null;
   #arbitrator: Arbitrator | null = null;
   #admissionCheck: AdmissionCheckController | null = null;
+  #covers: CoverKeeper | null = null;
 
   constructor(options: LeadershipOptions) {
     this.#options = options;
@@ -87,7 +91,9 @@ export class Leadership {
   #begin(lastLedAt: number | null): void {
     this.#controller = this.#newController(lastLedAt);
     this.#controller.start();
-    const { arbitrator = null, kueue } = this.#options;
+    const { api, owned, reconciler, clock, log, arbitrator = null, kueue } = this.#options;
+    this.#covers = new CoverKeeper({ api, owned, isComplete: () => reconciler.synced, clock, log });
+    this.#covers.start();
     if (kueue !== null) {
       this.#admissionCheck = this.#newAdmissionCheck(kueue);
       this.#admissionCheck.start();
@@ -98,8 +104,9 @@ export class Leadership {
   }
 
   async #end(): Promise<void> {
-    await Promise.all([this.#controller?.stop(), this.#arbitrator?.stop(), this.#admissionCheck?.stop()]);
-    [this.#controller, this.#arbitrator, this.#admissionCheck] = [null, null, null];
+    const parts = [this.#controller, this.#arbitrator, this.#admissionCheck, this.#covers];
+    await Promise.all(parts.map(async (part) => part?.stop()));
+    [this.#controller, this.#arbitrator, this.#admissionCheck, this.#covers] = [null, null, null, null];
   }
 
   #newController(lastLedAt: number | null): Controller {

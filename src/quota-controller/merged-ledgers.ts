@@ -1,5 +1,6 @@
 import type { Clock } from '../host/clock.js';
 import type { KubeApi } from '../kube/client.js';
+import { CoverObjects } from './store/cover-objects.js';
 import { LedgerObjects } from './store/ledger-objects.js';
 import { resolvePending } from './store/transaction.js';
 
@@ -25,7 +26,7 @@ export async function storedLedgers(api: KubeApi, clock: Clock): Promise<readonl
 }
 
 /**
- * Writes all records of each ledger into its object and deletes its segments, as earlier versions need it. No replica
+ * Writes all records of each ledger into its object and deletes all other objects, as earlier versions need it. No replica
  * may run, because a concurrent write makes it fail. Rejects if a ledger is larger than an object may be; what was
  * merged before stays merged. Returns the number of merged ledgers.
  */
@@ -43,5 +44,7 @@ export async function mergeLedgers(api: KubeApi, clock: Clock): Promise<number> 
     await objects.removeSegments(series, ids);
     merged++;
   }
+  const covers = new CoverObjects(api);
+  for (const group of (await covers.list()).keys()) await covers.remove(group);
   return merged;
 }

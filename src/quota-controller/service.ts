@@ -110,6 +110,7 @@ export class QuotaService {
       ...this.#options,
       ...opened,
       reconciler,
+      owned,
       reader,
       kueue,
       facts,

@@ -174,6 +174,35 @@ test('an owner that was deleted while no replica ran leaves its pods charged', a
   await uses(on, 1);
 });
 
+test('what came loose while no replica ran is charged after the start', async (t) => {
+  const on = await cluster(t);
+  await deployed(t, on, 'web', 1);
+  await deployed(t, on, 'api', 1);
+  await deployed(t, on, 'site', 1);
+  addPod(on, 'bare', {}, 1);
+  await uses(on, 3);
+  for (const service of [...on.services]) await on.leave(service);
+  // As --cascade=orphan of the Deployment, of the Deployment and its ReplicaSet, and a pod that was relabelled.
+  orphan(on, 'replicasets', 'web-rs');
+  on.server.remove('deployments', 'default', 'web');
+  orphan(on, 'pods', 'api-0');
+  on.server.remove('replicasets', 'default', 'api-rs');
+  on.server.remove('deployments', 'default', 'api');
+  orphan(on, 'pods', 'site-0');
+  await on.join();
+  await uses(on, 4);
+  endPod(on, 'site-0');
+  await uses(on, 3);
+  // Once it is charged by itself, that holds over further restarts.
+  for (const service of [...on.services]) await on.leave(service);
+  await on.join();
+  await uses(on, 3);
+  endPod(on, 'api-0');
+  on.server.remove('replicasets', 'default', 'web-rs');
+  endPod(on, 'web-0');
+  await uses(on, 1);
+});
+
 test('a pod that leaves its owner is charged beside the pod in its place', async (t) => {
   const on = await cluster(t);
   const owner = await deployed(t, on, 'web', 2);

@@ -1,5 +1,6 @@
 import type { KnownWorkloads } from './known-workloads.js';
-import type { Account, WorkloadObject } from './workload-object.js';
+import { hashOf } from './cover-text.js';
+import { accountOf, type Account, type WorkloadObject } from './workload-object.js';
 
 /** Maximum length of a chain of owners; longer than any kind has. */
 export const MAX_OWNERS = 8;
@@ -26,6 +27,8 @@ export class OwnedPods {
   readonly #below = new Map<string, Set<string>>();
   readonly #loose = new Map<string, Account>();
   readonly #ended = new Map<string, Account>();
+  /** What was covered or charged when a replica last ran, by `hashOf`; null once it is compared with what is there. */
+  #recalled: ReadonlyMap<number, Account> | null = null;
 
   constructor(known: KnownWorkloads) {
     this.#known = known;
@@ -42,7 +45,31 @@ export class OwnedPods {
 
   /** Whether an object without an owner is to be followed: it had one, or came loose. */
   follows(uid: string): boolean {
-    return this.#ownerOf.has(uid) || this.#loose.has(uid);
+    return this.#ownerOf.has(uid) || this.#loose.has(uid) || this.recalled(uid) !== null;
+  }
+
+  /** Notes what was covered or charged when a replica last ran, until `null` ends this. */
+  recall(accounts: ReadonlyMap<number, Account> | null): void {
+    this.#recalled = accounts;
+  }
+
+  /** The account that paid for an object when a replica last ran; null for none. */
+  recalled(uid: string): Account | null {
+    if (this.#recalled === null || this.#recalled.size === 0) return null;
+    return this.#recalled.get(hashOf(uid)) ?? null;
+  }
+
+  pods(): Iterable<WorkloadObject> {
+    return this.#pods.values();
+  }
+
+  /** Uids of objects without the label of a group that charged workloads cover, and the accounts of these. */
+  *covered(): Generator<readonly [string, Account]> {
+    for (const [uid, ownerUid] of this.#ownerOf) {
+      const pod = this.#pods.get(uid);
+      const root = pod === undefined ? this.rootAbove(ownerUid) : pod.isLabelled ? null : this.rootOf(pod);
+      if (root !== null) yield [uid, accountOf(root)];
+    }
   }
 
   /** What an object that came loose is charged to; null for all others. */

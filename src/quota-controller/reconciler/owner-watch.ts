@@ -1,7 +1,8 @@
 import type { Informer } from '../../kube/informer.js';
 import type { KubeObject } from '../../kube/object.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
-import { refOfKey } from '../../quota/internal.js';
+import { GROUP_LABEL } from '../../manifests/group-label.js';
+import { refOfKey, type EvaluationOptions } from '../../quota/internal.js';
 import { readObject, servedKind, type ServedKind } from '../kinds.js';
 import type { KnownWorkloads } from './known-workloads.js';
 import type { OwnedPods, OwnerLink } from './owned-pods.js';
@@ -12,6 +13,7 @@ export interface OwnerWatchOptions {
   readonly owned: OwnedPods;
   readonly known: KnownWorkloads;
   readonly kinds: () => readonly ServedKind[];
+  readonly evaluation: () => Pick<EvaluationOptions, 'groupLabel'>;
   /** Reads an object as it is charged; null where it is not charged. */
   readonly read: (kind: ServedKind, object: KubeObject) => WorkloadObject | null;
   /** Called with an object that is charged by itself from now on, or no longer. */
@@ -70,6 +72,27 @@ export class OwnerWatch {
   /** Whether a pod is to be known: it names a group, or may belong to a workload that does. */
   concerns(pod: WorkloadObject): boolean {
     return pod.group !== '' || (isRunning(pod) && (pod.owner !== null || this.#options.owned.follows(pod.uid)));
+  }
+
+  /** Charges by itself what came loose from a charged owner while no replica ran. Rejects if the API server fails. */
+  async settleRecalled(): Promise<void> {
+    const { owned, known } = this.#options;
+    const links = [...this.#informers.values()].flatMap((informer) => informer.values());
+    for (const link of links) {
+      const account = owned.recalled(link.uid);
+      const isOwned = owned.rootAbove(link.ownerUid) !== null || known.withUid(link.uid)?.isLabelled === true;
+      if (account === null || isOwned) continue;
+      owned.loosen(link.uid, account);
+      this.#looseLinks.set(link.uid, link);
+      await this.look(link.uid);
+    }
+    for (const pod of owned.pods()) {
+      const account = pod.isLabelled || owned.rootOf(pod) !== null ? null : owned.recalled(pod.uid);
+      if (account === null) continue;
+      owned.loosen(pod.uid, account);
+      this.#settlePod(pod.uid, pod, null);
+    }
+    owned.recall(null);
   }
 
   podChanged(before: WorkloadObject | null, after: WorkloadObject | null): void {
@@ -193,10 +216,14 @@ export class OwnerWatch {
       changed(was, is);
   }
 
-  /** An object without a controller is followed only if it had one, or came loose. */
+  /** An object without a controller is followed only if it names no group, and had a controller or came loose. */
   #readLink(kind: ServedKind, object: KubeObject): Link | null {
+    const { owned, evaluation } = this.#options;
     const link = linkOf(kind, object);
-    return link.uid !== '' && (link.ownerUid !== '' || this.#options.owned.follows(link.uid)) ? link : null;
+    if (link.uid === '') return null;
+    if (link.ownerUid !== '') return link;
+    const { groupLabel = GROUP_LABEL } = evaluation();
+    return (object.metadata?.labels?.[groupLabel] ?? '') === '' && owned.follows(link.uid) ? link : null;
   }
 }
 

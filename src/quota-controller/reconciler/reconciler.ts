@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Turn } from '../../host/turn.js';
-import type { Demand, QuotaEngine, EvaluationOptions } from '../../quota/internal.js';
+import { refOfKey, type Demand, type QuotaEngine, type EvaluationOptions } from '../../quota/internal.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
@@ -10,10 +10,12 @@ import { Listeners } from '../../host/listeners.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import { GROUPS_PATH } from '../../kube/quota/names.js';
 import type { Ownership } from '../ownership.js';
+import { CoverObjects } from '../store/cover-objects.js';
 import { NO_GROUP } from '../store/ledger.js';
 import type { Clock } from '../../host/clock.js';
 import { Pause } from '../../host/pause.js';
 import { ReconcileQueue } from '../../kube/reconcile-queue.js';
+import { hashOf, readCover, type CoveredObjects } from './cover-text.js';
 import { levelsOf } from './group-drift.js';
 import { GroupReconciler } from './group-reconciler.js';
 import { LedgerWatch } from './ledger-watch.js';
@@ -138,7 +140,7 @@ export class Reconciler {
       kinds: () => this.#kinds,
     });
     this.#owners = new OwnerWatch({
-      ...{ api, known, owned },
+      ...{ api, known, owned, evaluation },
       kinds: () => this.#kinds,
       read: (kind, object) => this.#workloadReconciler.read(kind, object),
       changed: (before, after) => this.#workloadChanged(before, after),
@@ -258,7 +260,6 @@ export class Reconciler {
 
   start(): void {
     this.#groupInformer.onChange(({ before, after }) => this.#groupChanged(before, after));
-    for (const informer of this.#informers()) informer.start();
     void this.#reconcileInitially();
   }
 
@@ -420,6 +421,9 @@ export class Reconciler {
 
   /** Parents come before children, and groups before workloads. */
   async #reconcileInitially(): Promise<void> {
+    await this.#untilSuccess(() => this.#recall());
+    if (this.#stopped) return;
+    for (const informer of this.#informers()) informer.start();
     // Kinds may be added or removed during the wait.
     while (!this.#stopped && !this.#informers().every(({ synced }) => synced))
       await Promise.all(this.#informers().map((informer) => informer.whenSynced()));
@@ -429,6 +433,7 @@ export class Reconciler {
     await this.#untilSuccess(() => engine.catchUp());
     for (const level of levelsOf(this.groups()))
       await Promise.all(level.map(({ spec }) => this.#untilSuccess(() => this.#reconcile(groupKey(spec.name)))));
+    await this.#untilSuccess(() => this.#owners.settleRecalled());
     const keys = this.#known.keys();
     const turn = new Turn();
     const work = async (): Promise<void> => {
@@ -445,6 +450,34 @@ export class Reconciler {
     for (const [key, uid] of early) this.#enqueue(key, uid);
     this.#reservations.start();
     this.#resolveSynced();
+  }
+
+  /**
+   * Reads what was covered when a replica last ran, and what is charged by itself although it may have no label, before
+   * the informers choose what they keep. A group that pays for a namespace pays for what is there without a label.
+   */
+  async #recall(): Promise<void> {
+    const { defaultGroup } = this.#options.evaluation();
+    const accounts = new Map<number, Account>();
+    const turn = new Turn();
+    for (const { key, uid, group, types } of this.#charged()) {
+      if (turn.isOver()) await turn.pass();
+      if ((defaultGroup?.(refOfKey(key).namespace ?? '') ?? '') === '') accounts.set(hashOf(uid), { group, types });
+    }
+    for (const [group, { text }] of await new CoverObjects(this.#options.api).list())
+      for (const { types, hashes } of this.#coveredIn(group, text))
+        for (const hash of hashes) accounts.set(hash, { group, types });
+    this.#options.owned.recall(accounts);
+  }
+
+  #coveredIn(group: string, text: string): readonly CoveredObjects[] {
+    try {
+      return readCover(text);
+    } catch (error) {
+      const lost = 'what the charges of a group cover was damaged: what came loose while no replica ran is not charged';
+      this.#options.log.warn({ err: error, group }, lost);
+      return [];
+    }
   }
 
   /** Repeats one step of the initial reconciliation until it succeeds. */

@@ -11,6 +11,7 @@ import {
   TRANSACTION_KIND,
   itemPath,
 } from '../../kube/quota/names.js';
+import { isCover } from './cover-objects.js';
 import {
   groupOfLedger,
   ledgerName,
@@ -86,6 +87,7 @@ export class LedgerObjects {
     const texts = new Map<string, string>();
     const heads: unknown[] = [];
     for await (const object of this.#pages(LEDGERS_PATH)) {
+      if (isCover(object)) continue;
       const segment = segmentOf(object);
       if (segment === null) heads.push(object);
       else texts.set(segmentName(segment.series, segment.id), segmentText(object));
