@@ -26,9 +26,9 @@ export async function storedLedgers(api: KubeApi, clock: Clock): Promise<readonl
 }
 
 /**
- * Writes all records of each ledger into its object and deletes all other objects, as earlier versions need it. No replica
- * may run, because a concurrent write makes it fail. Rejects if a ledger is larger than an object may be; what was
- * merged before stays merged. Returns the number of merged ledgers.
+ * Writes all records of each ledger into its object and deletes all other objects, as earlier versions need it. No
+ * replica may run, because a concurrent write makes it fail. Rejects if a ledger is larger than an object may be; what
+ * was merged before stays merged. Returns the number of merged ledgers.
  */
 export async function mergeLedgers(api: KubeApi, clock: Clock): Promise<number> {
   const objects = new LedgerObjects(api, clock);
