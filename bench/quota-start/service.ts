@@ -20,7 +20,7 @@ const parts = await buildQuotaServe(
     url: null,
     tls: null,
     clients: null,
-    register: false,
+    registration: 'none',
     tokenReview: false,
     unlabelled: 'Ignore',
     openGroups: null,

@@ -2,9 +2,15 @@ import { systemClock } from '../host/clock.js';
 import type { Part } from '../host/lifecycle.js';
 import type { Log } from '../host/log.js';
 import { Rounds } from '../host/rounds.js';
-import { webhookIdentity, type WebhookConfig } from '../kube/admission/webhook-identity.js';
+import {
+  registerOnce,
+  webhookIdentity,
+  type Announced,
+  type WebhookConfig,
+} from '../kube/admission/webhook-identity.js';
 import { writeConfiguration } from '../kube/admission/webhook-registration.js';
 import { WebhookServer } from '../kube/admission/webhook-server.js';
+import type { KubeApi } from '../kube/client.js';
 import { tokenReaders } from '../kube/token-review.js';
 import { openKubeClient } from '../kube/open-client.js';
 import { ClaimTemplates } from './claim-templates.js';
@@ -26,7 +32,7 @@ export interface ClaimWebhookConfig extends WebhookConfig {
 export async function buildClaimWebhook(config: ClaimWebhookConfig, log: Log): Promise<readonly Part[]> {
   const clock = systemClock;
   const client = await openKubeClient(config.kubeconfig, clock);
-  const { currentCertificate, callers, target } = webhookIdentity(config, NAMES, client, clock, log);
+  const { currentCertificate, callers, target, overlapMs } = webhookIdentity(config, NAMES, client, clock, log);
   const templates = new ClaimTemplates(client, clock, log);
   const metrics = new WebhookMetrics();
   const { address, port, probePort, gpuMemoryBytes } = config;
@@ -34,18 +40,11 @@ export async function buildClaimWebhook(config: ClaimWebhookConfig, log: Log): P
   const certificate = await currentCertificate();
   const register = async (): Promise<void> => {
     if (target === null) return;
-    const options = async () => ({
-      name: WEBHOOKS,
+    await writeConfigurations(client, async () => ({
       target: target(),
       prefix: callers.prefix,
       authority: (await currentCertificate()).authority,
-    });
-    await writeConfiguration(client, 'ValidatingWebhookConfiguration', WEBHOOKS, async () =>
-      parametersConfiguration(await options()),
-    );
-    await writeConfiguration(client, 'MutatingWebhookConfiguration', WEBHOOKS, async () =>
-      conversionConfiguration(await options()),
-    );
+    }));
   };
   const server = new WebhookServer({
     address,
@@ -53,6 +52,7 @@ export async function buildClaimWebhook(config: ClaimWebhookConfig, log: Log): P
     probePort,
     certificate,
     currentCertificate,
+    overlapMs,
     callers,
     readers: tokenReaders(config.tokenReview, client, clock),
     reviews: {
@@ -77,7 +77,7 @@ export async function buildClaimWebhook(config: ClaimWebhookConfig, log: Log): P
         await register();
         server.keepCertificate();
         sweeps.start();
-        log.info({ address, port: server.port, registered: config.register }, 'the webhooks of claims started');
+        log.info({ address, port: server.port, registration: config.registration }, 'the webhooks of claims started');
       },
       stop: async () => {
         await sweeps.stop();
@@ -85,4 +85,29 @@ export async function buildClaimWebhook(config: ClaimWebhookConfig, log: Log): P
       },
     },
   ];
+}
+
+/** The run of a Job that registers the webhooks of `claim-webhook --register=job`. Rejects if the API server fails. */
+export async function registerClaimWebhooks(
+  config: WebhookConfig,
+  log: Log,
+  connect = () => openKubeClient(config.kubeconfig, systemClock),
+): Promise<void> {
+  const client = await connect();
+  try {
+    await registerOnce(config, NAMES, client, systemClock, log, (announced) => writeConfigurations(client, announced));
+    log.info({}, 'the webhooks of claims are registered');
+  } finally {
+    client.close();
+  }
+}
+
+async function writeConfigurations(api: KubeApi, announced: () => Promise<Announced>): Promise<void> {
+  for (const [kind, configurationOf] of [
+    ['ValidatingWebhookConfiguration', parametersConfiguration],
+    ['MutatingWebhookConfiguration', conversionConfiguration],
+  ] as const)
+    await writeConfiguration(api, kind, WEBHOOKS, async () =>
+      configurationOf({ name: WEBHOOKS, ...(await announced()) }),
+    );
 }

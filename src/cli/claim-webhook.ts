@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import { buildClaimWebhook, type ClaimWebhookConfig } from '../claim-webhook/run.js';
-import type { LogLevel } from '../host/log.js';
+import { buildClaimWebhook, registerClaimWebhooks, type ClaimWebhookConfig } from '../claim-webhook/run.js';
+import { createLog, type LogLevel } from '../host/log.js';
 import { gpuMemoryOption } from './convert.js';
 import { logLevelOption, serveUntilSignal } from './serve.js';
 import { addWebhookFlags, webhookConfigOf, type WebhookOptions } from './webhook-flags.js';
@@ -22,7 +22,9 @@ export function claimWebhookCommand(): Command {
 }
 
 async function serve(options: Options): Promise<void> {
-  await serveUntilSignal(options.logLevel, (log) => buildClaimWebhook(configOf(options), log));
+  const config = configOf(options);
+  if (config.registration === 'once') await registerClaimWebhooks(config, createLog(options.logLevel));
+  else await serveUntilSignal(options.logLevel, (log) => buildClaimWebhook(config, log));
 }
 
 function configOf(options: Options): ClaimWebhookConfig {

@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
-import { buildQuotaServe, type QuotaServeConfig } from '../quota-controller/run.js';
+import { buildQuotaServe, registerQuota, type QuotaServeConfig } from '../quota-controller/run.js';
 import { DEFAULT_ARBITRATOR_POLICY } from '../quota/index.js';
-import type { LogLevel } from '../host/log.js';
+import { createLog, type LogLevel } from '../host/log.js';
 import { secondsBetween, wholeNumberBetween } from './flag-values.js';
 import { logLevelOption, serveUntilSignal } from './serve.js';
 import { addWebhookFlags, webhookConfigOf, type WebhookOptions } from './webhook-flags.js';
@@ -104,7 +104,9 @@ export function quotaServeCommand(): Command {
 }
 
 async function serve(options: Options): Promise<void> {
-  await serveUntilSignal(options.logLevel, (log) => buildQuotaServe(configOf(options), log));
+  const config = configOf(options);
+  if (config.registration === 'once') await registerQuota(config, createLog(options.logLevel));
+  else await serveUntilSignal(options.logLevel, (log) => buildQuotaServe(config, log));
 }
 
 function configOf(options: Options): QuotaServeConfig {

@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { StartupError } from '../host/startup-error.js';
 import { ALL_ADDRESSES } from '../http/listen.js';
-import type { WebhookConfig } from '../kube/admission/webhook-identity.js';
+import type { Registration, WebhookConfig } from '../kube/admission/webhook-identity.js';
 import { portNumber } from './flag-values.js';
 
 /** Options of every program that serves admission webhooks. */
@@ -18,7 +18,7 @@ export interface WebhookOptions {
   readonly caFile?: string;
   readonly clientCaFile?: string;
   readonly clientName?: readonly string[];
-  readonly register: boolean;
+  readonly register: Exclude<Registration, 'none'> | false;
   readonly tokenReview?: boolean;
 }
 
@@ -59,7 +59,15 @@ export function addWebhookFlags(command: Command, service: string): Command {
       '--client-name <name...>',
       'common name of the client certificate of an API server; default: any that the CA signed',
     )
-    .option('--no-register', 'do not write the webhook configurations')
+    .addOption(
+      new Option(
+        '--register <by>',
+        'who writes the webhook configurations: replicas; job, which runs the same command again and again with --register=once, under an account of its own; once: write them and end',
+      )
+        .choices(['replicas', 'job', 'once'])
+        .default('replicas'),
+    )
+    .option('--no-register', 'do not write the webhook configurations: you write them')
     .option('--token-review', 'require of readers of /metrics a bearer token of the cluster that may get this path');
 }
 
@@ -82,7 +90,7 @@ export function webhookConfigOf(options: WebhookOptions): WebhookConfig {
     namespace: options.namespace,
     service: options.service,
     url: url ?? null,
-    register: options.register,
+    registration: options.register === false ? 'none' : options.register,
     tokenReview: options.tokenReview ?? false,
     tls:
       certFile === undefined || keyFile === undefined || authorityFile === undefined

@@ -4,9 +4,14 @@ import { systemClock } from '../host/clock.js';
 import type { Log } from '../host/log.js';
 import type { InformerTiming } from '../kube/informer.js';
 import { groupsWithoutSelectorAreOpen } from './groups-without-selector.js';
-import { QUOTA_LEASE } from '../kube/quota/names.js';
-import { webhookIdentity, type WebhookConfig } from '../kube/admission/webhook-identity.js';
-import { auditStream, openAuditFile, type AuditFile } from '../quota/index.js';
+import { registerOnce, webhookIdentity, type WebhookConfig } from '../kube/admission/webhook-identity.js';
+import { listAll } from '../kube/list-all.js';
+import { readGroup } from '../kube/quota/group-object.js';
+import { GROUPS_PATH, POLICIES_PATH, QUOTA_LEASE } from '../kube/quota/names.js';
+import { auditStream, KNOWN_KINDS, openAuditFile, type AuditFile } from '../quota/index.js';
+import { register } from './admission/webhook-objects.js';
+import { servedKinds } from './kinds.js';
+import { NO_POLICY, readPolicy } from './policy/policy-object.js';
 import { QuotaMetrics } from './quota-metrics.js';
 import type { ArbitratorConfig, QuotaServiceOptions } from './service-options.js';
 import { QuotaService } from './service.js';
@@ -50,7 +55,7 @@ export async function buildQuotaServe(
   const clock = systemClock;
   const client = await connect();
   const api = watchableApi(client, clock, log, config.watchTiming);
-  const { currentCertificate, callers, target } = webhookIdentity(config, NAMES, api, clock, log);
+  const { currentCertificate, callers, target, overlapMs } = webhookIdentity(config, NAMES, api, clock, log);
   const { address, port, probePort, namespace, unlabelled, kueue, refreshMs, leaseMs, arbitrator } = config;
   const certificate = await currentCertificate();
   const audit = await openAudit(config.audit, log);
@@ -67,6 +72,7 @@ export async function buildQuotaServe(
     readers: tokenReaders(config.tokenReview, client, clock),
     certificate,
     currentCertificate,
+    overlapMs,
     namespace,
     unlabelled,
     openGroups: config.openGroups ?? (await groupsWithoutSelectorAreOpen({ api, namespace, lease: QUOTA_LEASE, log })),
@@ -88,13 +94,47 @@ export async function buildQuotaServe(
       start: async () => {
         await service.start();
         log.info(
-          { address, port: service.port, registered: config.register, arbitrator: arbitrator?.mode ?? 'off' },
+          { address, port: service.port, registration: config.registration, arbitrator: arbitrator?.mode ?? 'off' },
           'quota service started',
         );
       },
       stop: () => service.stop(),
     },
   ];
+}
+
+/**
+ * The run of a Job that registers the webhooks of `quota serve --register=job`: reads the policy, the groups and the
+ * kinds that the API server serves. Rejects if the API server fails.
+ */
+export async function registerQuota(
+  config: Pick<QuotaServeConfig, 'unlabelled'> & WebhookConfig,
+  log: Log,
+  connect = () => openKubeClient(config.kubeconfig, systemClock),
+): Promise<void> {
+  const client = await connect();
+  try {
+    const policies = (await listAll(client, 'the quota policies', POLICIES_PATH)).map(readPolicy);
+    const policy = policies.find((found) => found !== null)?.policy ?? NO_POLICY;
+    const groups = (await listAll(client, 'the quota groups', GROUPS_PATH)).map(readGroup);
+    const kinds = await servedKinds(client, [...policy.kinds, ...KNOWN_KINDS], (path) =>
+      log.warn({ path }, 'a kind of the quota policy is not registered: allow this account, too, to list it'),
+    );
+    await registerOnce(config, NAMES, client, systemClock, log, (announced) =>
+      register(client, {
+        name: WEBHOOKS,
+        announced,
+        unlabelled: config.unlabelled,
+        kinds,
+        requireLabel: policy.requireLabel,
+        defaultFor: groups.flatMap(({ defaultFor, terminating }) => (terminating ? [] : (defaultFor ?? []))),
+        ownNamespace: config.namespace,
+      }),
+    );
+    log.info({ kinds: kinds.length }, 'the webhooks of the quota service are registered');
+  } finally {
+    client.close();
+  }
 }
 
 /** Opens the audit file; rejects with a `StartupError` if it is not writable or its chain is broken. */

@@ -29,8 +29,10 @@ export interface QuotaServiceOptions {
   readonly readers?: TokenAccess | null;
   /** Returns the certificate to serve, called every minute; by default the certificate never changes. */
   readonly currentCertificate?: () => Promise<IssuedCertificate>;
+  /** How long the old certificate is served after a new one was announced; see `CertificateKeeper`. */
+  readonly overlapMs?: number;
   /**
-   * How the API server reaches this service, given its port; null if an administrator manages the webhook
+   * How the API server reaches this service, given its port; null if this program does not write the webhook
    * configuration.
    */
   readonly target: ((port: number) => WebhookTarget) | null;

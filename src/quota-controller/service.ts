@@ -229,6 +229,7 @@ export class QuotaService {
       probePort,
       certificate,
       currentCertificate,
+      overlapMs: this.#options.overlapMs,
       callers,
       readers: this.#options.readers ?? null,
       reviews: quotaReviews({
@@ -267,15 +268,17 @@ export class QuotaService {
     const { groupLabel } = evaluation ?? {};
     await register(api, {
       name,
-      target: target(this.port),
-      prefix: () => callers.prefix,
+      announced: async () => ({
+        target: target(this.port),
+        prefix: callers.prefix,
+        authority: (currentCertificate === undefined ? certificate : await currentCertificate()).authority,
+      }),
       unlabelled,
       // Kueue's Workloads are charged by the AdmissionCheck.
       kinds: (this.#kinds?.kinds ?? []).filter(({ evaluator }) => evaluator !== WORKLOAD_KIND),
       requireLabel: this.#facts?.policy.requireLabel ?? null,
       defaultFor: [...(this.#facts?.defaultGroups.claims().values() ?? [])],
       ownNamespace: this.#options.namespace,
-      authority: async () => (currentCertificate === undefined ? certificate : await currentCertificate()).authority,
       groupLabel,
     });
   }

@@ -13,10 +13,11 @@ test('conditions that an operator added to a webhook stay when it is registered 
   t.teardown(() => server.stop());
   const client = clientTo(server.url);
   t.teardown(() => client.close());
-  const options = { name: 'quota', target: { url: 'https://127.0.0.1:1' }, kinds: [], unlabelled: 'Ignore' } as const;
+  const options = { name: 'quota', kinds: [], unlabelled: 'Ignore' } as const;
+  const by = (authority: string) => async () => ({ target: { url: 'https://127.0.0.1:1' }, prefix: '', authority });
   const registered = (): readonly Webhook[] =>
     (server.read('validatingwebhookconfigurations', '', 'quota')?.['webhooks'] ?? []) as readonly Webhook[];
-  await register(client, { ...options, authority: async () => 'first' });
+  await register(client, { ...options, announced: by('first') });
   const before = registered();
   const own = before.filter((webhook) => 'matchConditions' in webhook).map(({ name }) => name);
   t.same(own, ['gpu-resize.quota.gpu-manager.io']);
@@ -27,7 +28,7 @@ test('conditions that an operator added to a webhook stay when it is registered 
     ...object,
     webhooks: before.map((webhook) => (webhook === changed ? { ...webhook, matchConditions } : webhook)),
   }));
-  await register(client, { ...options, authority: async () => 'second' });
+  await register(client, { ...options, announced: by('second') });
   const caBundle = Buffer.from('second').toString('base64');
   t.match(registered(), [{ name: changed?.name, matchConditions, clientConfig: { caBundle } }]);
   t.equal(registered().filter((webhook) => 'matchConditions' in webhook).length, 1 + own.length);

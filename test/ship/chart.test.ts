@@ -169,6 +169,48 @@ test('the chart renders the webhook and the classes of claims where values enabl
   t.end();
 });
 
+test(
+  'a Job registers the webhooks where a value says so, and the replicas have no right to them',
+  { skip: noHelm },
+  (t) => {
+    const programs = [
+      ['quota', 'gpu-manager-quota', 'etc/quota/deployment.yaml', 'etc/quota/registration.yaml'],
+      ['claims.webhook', 'gpu-manager-claims', 'etc/dra/webhook.yaml', 'etc/dra/webhook-registration.yaml'],
+    ] as const;
+    for (const [value, name, plain, added] of programs) {
+      const rendered = (registration: string): ShippedObject[] =>
+        documents(
+          helmTemplate(
+            ...[
+              '--set',
+              `agent.enabled=false,quota.crds=false,${value}.enabled=true,${value}.registration=${registration}`,
+            ],
+          ),
+        );
+      const key = ({ kind, metadata }: ShippedObject): string => `${kind} ${metadata.name}`;
+      const withoutPods = (all: readonly ShippedObject[]): string[] =>
+        inOrder(
+          [...new Map(all.map((one) => [key(one), one])).values()].filter(
+            ({ kind }) => !/Deployment|^Job$|DisruptionBudget/.test(kind),
+          ),
+        );
+      const byJob = rendered('job');
+      t.same(withoutPods(byJob), withoutPods([...documents(read(plain)), ...documents(read(added))]));
+      t.match(JSON.stringify(byJob.find(({ kind }) => kind === 'Deployment')), /"--register=job"/);
+      const [job] = byJob.filter(({ kind }) => kind === 'Job') as (ShippedObject & { readonly spec: object })[];
+      t.match(job?.metadata, { annotations: { 'helm.sh/hook': 'post-install,post-upgrade' } });
+      const cron = byJob.find(({ kind }) => kind === 'CronJob') as unknown as {
+        readonly spec: { readonly jobTemplate: { readonly spec: object } };
+      };
+      t.same(job?.spec, cron.spec.jobTemplate.spec, 'at once, and then again and again, the same');
+      const none = rendered('none');
+      t.notMatch(JSON.stringify(none), /admissionregistration|WebhookConfiguration|CronJob/, name);
+      t.match(JSON.stringify(none), /"--no-register"/);
+    }
+    t.end();
+  },
+);
+
 test('the chart restricts each program to what it does, where the cluster supports it', { skip: noHelm }, (t) => {
   const policies = (...args: string[]): ShippedObject[] =>
     documents(helmTemplate(...args)).filter(({ kind }) => kind.startsWith('ValidatingAdmissionPolicy'));

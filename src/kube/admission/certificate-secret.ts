@@ -19,9 +19,10 @@ export interface CertificateSecretOptions {
   readonly hosts: readonly string[];
   readonly issue: (hosts: readonly string[]) => Promise<IssuedCertificate>;
   readonly now: () => number;
+  /** How long before its expiry a certificate is renewed; by default 30 days. */
+  readonly renewMs?: number;
 }
 
-/** How long before its expiry a certificate is renewed. */
 const RENEW_MS = 30 * 86_400_000;
 
 /**
@@ -72,13 +73,16 @@ function unexpired(bundle: string, now: number): readonly string[] {
   });
 }
 
-function isUsable({ certificate }: IssuedCertificate, { hosts, now }: CertificateSecretOptions): boolean {
+function isUsable(
+  { certificate }: IssuedCertificate,
+  { hosts, now, renewMs = RENEW_MS }: CertificateSecretOptions,
+): boolean {
   try {
     const read = new X509Certificate(certificate);
     const fits = hosts.every(
       (host) => (/^[\d.]+$|:/.test(host) ? read.checkIP(host) : read.checkHost(host)) !== undefined,
     );
-    return fits && Date.parse(read.validTo) - now() > RENEW_MS;
+    return fits && Date.parse(read.validTo) - now() > renewMs;
   } catch {
     return false;
   }

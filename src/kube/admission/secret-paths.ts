@@ -14,8 +14,10 @@ export interface SecretPathsOptions {
   readonly name: string;
   readonly clock: Clock;
   readonly log: StructuredLog;
-  /** How long a path is used before it is replaced. */
+  /** How long a path is used before it is replaced; Infinity: another program replaces it. */
   readonly rotateMs?: number;
+  /** Accept the previous path until there is a third: whoever writes the webhook configuration may be late. */
+  readonly keepsPrevious?: boolean;
   /** How often the Secret is read. */
   readonly everyMs?: number;
 }
@@ -53,7 +55,7 @@ export class SecretPaths implements ReviewCallers {
   #reading: Promise<void> | null = null;
 
   constructor(options: SecretPathsOptions) {
-    this.#options = { rotateMs: DAY_MS, everyMs: EVERY_MS, ...options };
+    this.#options = { rotateMs: DAY_MS, everyMs: EVERY_MS, keepsPrevious: false, ...options };
     this.#rounds = new Rounds(options.clock, this.#options.everyMs, () => this.#refresh());
   }
 
@@ -66,6 +68,11 @@ export class SecretPaths implements ReviewCallers {
 
   stop(): Promise<void> {
     return this.#rounds.stop();
+  }
+
+  /** Replaces the path if it is old enough, and nothing else; rejects if the Secret cannot be written. */
+  replaceOld(): Promise<void> {
+    return this.#read();
   }
 
   /** The prefix that the webhook configuration should have now. */
@@ -98,7 +105,8 @@ export class SecretPaths implements ReviewCallers {
     const keptMs = (ROUNDS_UNTIL_ANNOUNCED + ROUNDS_UNTIL_EXPIRED) * this.#options.everyMs;
     return this.#paths.some((path, index) => {
       const next = this.#paths[index + 1];
-      return (next === undefined || now < next.since + keptMs) && isSame(path.token, token);
+      const isValid = next === undefined || this.#options.keepsPrevious || now < next.since + keptMs;
+      return isValid && isSame(path.token, token);
     });
   }
 

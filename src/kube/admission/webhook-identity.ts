@@ -11,6 +11,12 @@ import { ANY_CALLER, certifiedCallers, type ReviewCallers } from './review-calle
 import { SecretPaths } from './secret-paths.js';
 import type { WebhookTarget } from './webhook-registration.js';
 
+/**
+ * Who writes the webhook configurations: each replica; a Job with an account of its own (`job`), which runs this
+ * program once (`once`) again and again; or an administrator (`none`).
+ */
+export type Registration = 'replicas' | 'job' | 'once' | 'none';
+
 /** How a program serves its webhooks, and how API servers reach and authenticate them. */
 export interface WebhookConfig {
   readonly address: string;
@@ -29,8 +35,7 @@ export interface WebhookConfig {
   readonly tls: { readonly certFile: string; readonly keyFile: string; readonly authorityFile: string } | null;
   /** Authority and common names of the API servers' client certificates; null: API servers use a secret path. */
   readonly clients: { readonly authorityFile: string; readonly names: readonly string[] } | null;
-  /** Whether to write the webhook configuration. */
-  readonly register: boolean;
+  readonly registration: Registration;
   /** Whether readers of the metrics need a token that may get their path. */
   readonly tokenReview: boolean;
 }
@@ -49,12 +54,19 @@ export interface WebhookIdentity {
   /** Returns the certificate that should be served now. */
   readonly currentCertificate: () => Promise<IssuedCertificate>;
   readonly callers: ReviewCallers;
-  /** Null if an administrator manages the webhook configuration. */
+  /** Null if this program does not write the webhook configuration. */
   readonly target: (() => WebhookTarget) | null;
+  /** How long the old certificate is served after a new one was made; absent: the default of `CertificateKeeper`. */
+  readonly overlapMs?: number;
 }
 
 const SERVICE_PORT = 443;
 const CERTIFICATE_DAYS = 365;
+const DAY_MS = 86_400_000;
+/** The Job renews a certificate; replicas do so only if it has not, for three weeks. */
+const RENEW_WITHOUT_JOB_MS = 7 * DAY_MS;
+/** Three runs of the Job, which registers the authority in the run that renews the certificate. */
+const OVERLAP_WITH_JOB_MS = 15 * 60_000;
 
 /** The certificate, the accepted callers and the address of a program's webhooks. */
 export function webhookIdentity(
@@ -64,7 +76,7 @@ export function webhookIdentity(
   clock: Clock,
   log: StructuredLog,
 ): WebhookIdentity {
-  const { tls, clients, namespace, url, register, service } = config;
+  const { tls, clients, namespace, url, registration, service } = config;
   const hosts = url === null ? [`${service}.${namespace}.svc`] : [new URL(url).hostname.replace(/^\[|\]$/g, '')];
   return {
     currentCertificate: async () => ({
@@ -76,30 +88,70 @@ export function webhookIdentity(
             hosts,
             issue: (wanted) => issue(wanted, CERTIFICATE_DAYS, names.authority),
             now: () => clock.now(),
+            renewMs: registration === 'job' ? RENEW_WITHOUT_JOB_MS : undefined,
           })
         : await readCertificate(tls)),
       clientAuthority: clients === null ? null : await readText(clients.authorityFile),
     }),
     callers: callersOf(config, names.paths, api, clock, log),
-    target: !register
-      ? null
-      : () =>
-          url === null
-            ? { service: { namespace, name: service, port: SERVICE_PORT } }
-            : { url: url.replace(/\/$/, '') },
+    target: registration === 'replicas' || registration === 'once' ? () => targetOf(config) : null,
+    ...(registration === 'job' ? { overlapMs: OVERLAP_WITH_JOB_MS } : {}),
   };
+}
+
+function targetOf({ url, namespace, service }: WebhookConfig): WebhookTarget {
+  return url === null ? { service: { namespace, name: service, port: SERVICE_PORT } } : { url: url.replace(/\/$/, '') };
+}
+
+/** What a webhook configuration says of the program. */
+export interface Announced {
+  readonly target: WebhookTarget;
+  /** Path prefix of every webhook; empty for none. */
+  readonly prefix: string;
+  /** PEM. */
+  readonly authority: string;
+}
+
+/**
+ * The run of a Job: renews the certificate if that is due, writes the webhook configurations by `write`, and replaces
+ * the secret path if that is due, which the next run announces. Rejects if one of them fails.
+ */
+export async function registerOnce(
+  config: WebhookConfig,
+  names: WebhookNames,
+  api: KubeApi,
+  clock: Clock,
+  log: StructuredLog,
+  write: (announced: () => Promise<Announced>) => Promise<void>,
+): Promise<void> {
+  const { currentCertificate, callers } = webhookIdentity(config, names, api, clock, log);
+  await currentCertificate();
+  await callers.start();
+  try {
+    await write(async () => ({
+      target: targetOf(config),
+      prefix: callers.prefix,
+      authority: (await currentCertificate()).authority,
+    }));
+  } finally {
+    await callers.stop();
+  }
+  if (config.clients === null)
+    await new SecretPaths({ api, namespace: config.namespace, name: names.paths, clock, log }).replaceOld();
 }
 
 /** Restricts reviews to the API server, recognised by client certificate or secret path. */
 function callersOf(
-  { clients, register, namespace }: WebhookConfig,
+  { clients, registration, namespace }: WebhookConfig,
   paths: string,
   api: KubeApi,
   clock: Clock,
   log: StructuredLog,
 ): ReviewCallers {
   if (clients !== null) return certifiedCallers(clients.names);
-  if (register) return new SecretPaths({ api, namespace, name: paths, clock, log });
+  if (registration === 'replicas') return new SecretPaths({ api, namespace, name: paths, clock, log });
+  if (registration !== 'none')
+    return new SecretPaths({ api, namespace, name: paths, clock, log, rotateMs: Infinity, keepsPrevious: true });
   log.warn({}, 'every caller that reaches the port may request reviews: with --no-register, set --client-ca-file');
   return ANY_CALLER;
 }

@@ -21,6 +21,8 @@ export interface WebhookServerOptions extends Pick<ReviewRoutesOptions, 'reviews
   readonly certificate: IssuedCertificate;
   /** Returns the certificate to serve, called every minute; absent: the certificate never changes. */
   readonly currentCertificate?: () => Promise<IssuedCertificate>;
+  /** How long the old certificate is served after `register` announced a new one; by default half a minute. */
+  readonly overlapMs?: number;
   readonly callers: ReviewCallers;
   /** Decides who reads the metrics; absent or null: everybody who reaches the port. */
   readonly readers?: TokenAccess | null;
@@ -80,6 +82,7 @@ export class WebhookServer {
             log,
             clock,
             announce: register,
+            ...(options.overlapMs === undefined ? {} : { overlapMs: options.overlapMs }),
             serve: ({ certificate: served, key, clientAuthority = null }) =>
               this.#server.renew({ certificate: served, key, clientAuthority }),
           });

@@ -6,6 +6,7 @@ import {
   type WebhookConfiguration,
   type WebhookTarget,
 } from '../../kube/admission/webhook-registration.js';
+import type { Announced } from '../../kube/admission/webhook-identity.js';
 import type { ServedKind } from '../kinds.js';
 import { NAME_LABEL, SYSTEM_NAMESPACE } from '../policy/default-groups.js';
 import { API_GROUP } from '../../kube/quota/names.js';
@@ -235,14 +236,12 @@ export function inheritConfiguration({
   };
 }
 
-export interface RegisterOptions extends Omit<WebhookOptions, 'authority' | 'prefix'> {
-  /** Path prefix at the time of writing. */
-  readonly prefix?: () => string;
+export interface RegisterOptions extends Omit<WebhookOptions, keyof Announced> {
   /**
-   * Returns the current authority as PEM. Called after the configuration was read, so that an older authority never
-   * replaces a newer one.
+   * Returns target, path prefix and authority of now. Called after the configuration was read, so that an older
+   * authority never replaces a newer one.
    */
-  readonly authority: () => Promise<string>;
+  readonly announced: () => Promise<Announced>;
 }
 
 /** Creates or updates the webhook configurations. */
@@ -252,6 +251,6 @@ export async function register(api: KubeApi, options: RegisterOptions): Promise<
     ['MutatingWebhookConfiguration', inheritConfiguration],
   ] as const)
     await writeConfiguration(api, kind, options.name, async () =>
-      configurationOf({ ...options, prefix: options.prefix?.() ?? '', authority: await options.authority() }),
+      configurationOf({ ...options, ...(await options.announced()) }),
     );
 }
