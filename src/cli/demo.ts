@@ -93,7 +93,7 @@ function whatToTry(demo: Demo, address: string): string {
     '',
     `The page of the node: http://${host}:${demo.node.agent.httpPort()}`,
     `The console of the cluster: http://${host}:${demo.consolePort}`,
-    '  Waiting says why five pods wait; Claims, Quota and Fair shares have content.',
+    '  Waiting says why pods wait; Claims, Quota and Fair shares have content.',
     'In another terminal, the node:',
     ...['top', 'usage', 'graph', 'limits', 'events --follow'].map(
       (command) => `  ${prefix} ${command} --display-socket ${socket}`,
@@ -108,7 +108,7 @@ function ofCluster({ kubeconfigPath }: Demo): readonly string[] {
   return [
     'and the cluster, without kubectl:',
     `  export KUBECONFIG=${kubeconfigPath}`,
-    ...['nodes', 'pods -A', 'explain llm-pretrain-0-b7t5q -n research', 'claims -A', 'top'].map(
+    ...['nodes', 'pods -A', 'explain llm-pretrain-0-b7t5q -n research', 'claims -A', 'quota tree', 'top'].map(
       (command) => `  npx kubectl-gpu ${command}`,
     ),
   ];

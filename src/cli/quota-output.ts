@@ -1,4 +1,5 @@
 import type { Option } from 'commander';
+import type { KubeApi } from '../kube/client.js';
 import type { ClusterAccess } from '../kube/open-client.js';
 import { openLedger, withClient } from '../quota-controller/open-cluster-ledger.js';
 import type { Format } from '../quota-command/replay.js';
@@ -39,11 +40,14 @@ export async function printQuota(output: Output, text: string): Promise<void> {
  * Prints a text of a cluster's ledger in the format {@link formatOf} of the output; with `--watch`, again whenever it
  * changes.
  */
-export async function printLedger(options: LedgerOptions, textOf: (ledger: Quota) => string): Promise<void> {
+export async function printLedger(
+  options: LedgerOptions,
+  textOf: (ledger: Quota, api: KubeApi) => string | Promise<string>,
+): Promise<void> {
   const { output, watch: isWatched, ...access } = options;
   await withClient(access, async (client) => {
-    const read = async (): Promise<string> =>
-      textOf(await openLedger({ request: (request) => client.request(request) }));
+    const api: KubeApi = { request: (request) => client.request(request) };
+    const read = async (): Promise<string> => textOf(await openLedger(api), api);
     const first = await read();
     let shown = '';
     const show = async (text: string): Promise<void> => {

@@ -1,5 +1,9 @@
 import { Command } from 'commander';
 import { StartupError } from '../host/startup-error.js';
+import type { KubeApi } from '../kube/client.js';
+import { listKept } from '../kube/list-all.js';
+import { GROUPS_PATH } from '../kube/quota/names.js';
+import { readGroup } from '../kube/quota/group-object.js';
 import { consumerTreeText, readConsumerTree } from '../quota-controller/consumer-tree.js';
 import { withClient } from '../quota-controller/open-cluster-ledger.js';
 import { plainStatus } from '../quota-command/report.js';
@@ -43,13 +47,26 @@ export function quotaTreeCommand(): Command {
         });
         return;
       }
-      await printLedger(options, (ledger) => {
+      await printLedger(options, async (ledger, api) => {
         const all = statusesOf(ledger, null, Date.now());
         const shown = group === undefined ? all : subtreeOf(all, group);
-        if (group !== undefined && shown.length === 0) throw new Error(`quota: no group ${group}`);
+        if (shown.length === 0) {
+          const reason = await whyNoGroup(api, group);
+          if (group !== undefined) throw new Error(`quota: ${reason}`);
+          if (formatOf(output) === 'table') return `${reason}\n`;
+        }
         return formatOf(output) === 'table'
           ? reportOf(shown)
           : shown.map((status) => `${JSON.stringify(plainStatus(status))}\n`).join('');
       });
     });
+}
+
+/** Why the ledger has no group, or not this one. The quota service writes the ledger from the group objects. */
+async function whyNoGroup(api: KubeApi, group: string | undefined): Promise<string> {
+  const names = await listKept(api, 'the groups', GROUPS_PATH, (object) => readGroup(object).spec.name);
+  if (group !== undefined && !names.includes(group)) return `no group ${group}`;
+  if (group !== undefined) return `group ${group} is not in the ledger yet: is quota serve running?`;
+  if (names.length === 0) return 'no groups; create one: kubectl gpu quota create NAME gpus=8';
+  return `${names.length === 1 ? '1 group' : `${names.length} groups`}, none in the ledger: is quota serve running?`;
 }

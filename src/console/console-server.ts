@@ -101,7 +101,8 @@ export class ConsoleServer {
         const needed = group === null ? ['nodes', 'pods'] : ['groups'];
         if (unseen.some((table) => needed.includes(table)))
           return json({ ok: false, reason: `you may not list all ${needed.join(' and ')}` });
-        return json(await (group === null ? shapes.ofCluster() : shapes.ofGroup(group)));
+        const seesPods = (namespace: string): boolean => sees(scope, 'pods', namespace);
+        return json(await (group === null ? shapes.ofCluster() : shapes.ofGroup(group, seesPods)));
       }),
       this.#data('/api/history', async (scope, _reader, { query }) => {
         if (history === null) return plain(404, 'the console has no Prometheus: give it --prometheus-url');

@@ -13,6 +13,7 @@ const BAD: Readonly<Record<string, Condition['status']>> = {
   CashLow: 'True',
   Misplaced: 'True',
   GrantRefused: 'True',
+  GpusNotCharged: 'True',
   Terminating: 'True',
 };
 

@@ -11,6 +11,7 @@ import { statusesOf } from '../quota-command/replay.js';
 import { ShapeCounts, type TopShape } from '../quota-command/top.js';
 import { subtreeOf } from '../quota-command/tree-order.js';
 import { KeptReading } from './kept-reading.js';
+import { LargestWorkloads, type WorkloadRow } from './largest-workloads.js';
 
 /** A request of pods or workloads, and how often it still fits. */
 export interface ShapeRow {
@@ -28,7 +29,16 @@ export interface ShapeRow {
 }
 
 export type ShapesAnswer =
-  | { readonly ok: true; readonly atMs: number; readonly shapes: readonly ShapeRow[]; readonly more: number }
+  | {
+      readonly ok: true;
+      readonly atMs: number;
+      readonly shapes: readonly ShapeRow[];
+      readonly more: number;
+      /** Of a group: its workloads, and those of the groups below it; those that take most of a limit first. */
+      readonly workloads?: readonly WorkloadRow[];
+      /** How many workloads are not among them. */
+      readonly moreWorkloads?: number;
+    }
   | { readonly ok: false; readonly reason: string };
 
 /** The ledger from which the shapes of groups are read. */
@@ -70,37 +80,55 @@ export class Shapes {
 
   /** The requests of pods on the nodes of the cluster. Never rejects. */
   ofCluster(): Promise<ShapesAnswer> {
-    return answered(this.#cluster, (shapes) => shapes.map((fitting) => shapeRow(fitting)), MOST_OF_CLUSTER);
+    return answered(this.#cluster, (shapes) =>
+      shapesAnswer(
+        shapes.map((fitting) => shapeRow(fitting)),
+        MOST_OF_CLUSTER,
+      ),
+    );
   }
 
-  /** The requests of the workloads of a group and of the groups below it, the scarcest first. Never rejects. */
-  ofGroup(root: string): Promise<ShapesAnswer> {
-    const rows = ({ statuses, shapes }: GroupShapes): readonly ShapeRow[] => {
-      const names = new Set(subtreeOf(statuses, root).map(({ name }) => name));
-      return shapes
+  /**
+   * The requests of the workloads of a group and of the groups below it, the scarcest first, and the workloads in
+   * namespaces that the reader sees. Never rejects.
+   */
+  ofGroup(root: string, seesNamespace: (namespace: string) => boolean): Promise<ShapesAnswer> {
+    return answered(this.#groups, ({ statuses, shapes, largest }) => {
+      const below = subtreeOf(statuses, root);
+      const names = new Set(below.map(({ name }) => name));
+      const rows = shapes
         .filter(({ group }) => names.has(group))
         .map(({ group, fitting }) => ({ group, ...shapeRow(fitting) }));
-    };
-    return answered(this.#groups, rows, MOST_OF_GROUP);
+      const all = below.reduce((sum, { workloads }) => sum + workloads, 0);
+      const workloads = below
+        .flatMap(({ name }) => largest.of(name))
+        .filter(({ namespace }) => seesNamespace(namespace))
+        .slice(0, MOST_OF_GROUP);
+      const moreWorkloads = Math.max(0, all - workloads.filter(({ isReserved }) => !isReserved).length);
+      return { ...shapesAnswer(rows, MOST_OF_GROUP), workloads, moreWorkloads };
+    });
   }
 }
 
 interface GroupShapes {
   readonly statuses: readonly GroupStatus[];
   readonly shapes: readonly TopShape[];
+  readonly largest: LargestWorkloads;
 }
 
 /** Takes a second for 100,000 workloads, in short turns of the event loop. */
 async function groupShapes(ledger: GroupLedger, now: number): Promise<GroupShapes> {
   const statuses = statusesOf(ledger, null, now);
   const counts = new ShapeCounts(null);
+  const largest = new LargestWorkloads(statuses);
   const turn = new Turn();
   for (const { name } of statuses)
     for (const charge of ledger.eachCharge(name)) {
       counts.add(charge);
+      largest.add(charge);
       if (turn.isOver()) await turn.pass();
     }
-  return { statuses, shapes: counts.top(statuses) };
+  return { statuses, shapes: counts.top(statuses), largest };
 }
 
 async function readCluster(api: KubeApi): Promise<readonly FittingShape[]> {
@@ -115,15 +143,16 @@ async function readCluster(api: KubeApi): Promise<readonly FittingShape[]> {
   );
 }
 
-async function answered<T>(
-  reading: KeptReading<Kept<T>>,
-  rowsOf: (value: T) => readonly ShapeRow[],
-  most: number,
-): Promise<ShapesAnswer> {
+type Told = Omit<Extract<ShapesAnswer, { readonly ok: true }>, 'ok' | 'atMs'>;
+
+function shapesAnswer(rows: readonly ShapeRow[], most: number): Told {
+  return { shapes: rows.slice(0, most), more: Math.max(0, rows.length - most) };
+}
+
+async function answered<T>(reading: KeptReading<Kept<T>>, tell: (value: T) => Told): Promise<ShapesAnswer> {
   try {
     const { atMs, value } = await reading.read();
-    const rows = rowsOf(value);
-    return { ok: true, atMs, shapes: rows.slice(0, most), more: Math.max(0, rows.length - most) };
+    return { ok: true, atMs, ...tell(value) };
   } catch (error) {
     return { ok: false, reason: (error as Error).message };
   }

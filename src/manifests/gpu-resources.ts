@@ -42,6 +42,14 @@ export const VCUDA_BLOCK_BYTES = 256 * MIB;
 /** MIG slices of a whole GPU. */
 const MIG_SLICES = 7;
 
+/** The resource that names the GPUs of a request: `tencent.com/vcuda-core` for its memory too; null for another. */
+export function gpuResourceOf(resource: string): string | null {
+  if (resource === WHOLE_GPU || resource.startsWith('tencent.com/vcuda-')) return VCUDA_CORE;
+  if (resource.startsWith('nvidia.com/vgpu-')) return 'nvidia.com/vgpu-number';
+  if (resource.startsWith('nvidia.com/mig-')) return resource;
+  return /^nvidia\.com\/gpu(?:cores|mem|mem-percentage)?$/.test(resource) ? 'nvidia.com/gpu' : null;
+}
+
 /** The GPU request of a container, independent of the vendor's resource names. */
 export interface DerivedGpu {
   /**

@@ -4,7 +4,10 @@ export type Key = string;
 /** Prefix of budgets: the key after it is charged by the hour. */
 export const CASH = 'cash/';
 
-const COMPUTE = ['cpu', 'memory', 'ephemeral-storage', 'storage', 'gpu.cards', 'gpu.memory'] as const;
+/** GPUs of any vendor's resource, and the earlier name of the same. A request of either charges the keys of both. */
+export const GPU_COUNT = ['gpus', 'gpu.cards'] as const;
+
+const COMPUTE = ['cpu', 'memory', 'ephemeral-storage', 'storage', ...GPU_COUNT, 'gpu.memory'] as const;
 const HUGEPAGES = 'hugepages-';
 /** Keys that count objects other than pods, and services of some types. */
 const OBJECTS: ReadonlySet<string> = new Set([
@@ -24,9 +27,12 @@ export interface Unit {
   readonly decimals: number;
   /** Shown with the suffixes Ki, Mi, Gi. */
   readonly binary: boolean;
+  /** A fraction is shown as `0.3`; false: in thousandths, as `300m`. */
+  readonly pointed?: boolean;
 }
 
 const MILLI: Unit = { decimals: 3, binary: false };
+const GPUS: Unit = { decimals: 3, binary: false, pointed: true };
 const BYTE: Unit = { decimals: 0, binary: true };
 const ONE: Unit = { decimals: 0, binary: false };
 
@@ -35,7 +41,8 @@ export function unitOfKey(key: Key): Unit {
   const resource = withoutPrefix(key);
   if (key.endsWith(CLASS_STORAGE)) return BYTE;
   if (resource.includes('/') || resource === 'pods' || OBJECTS.has(resource)) return ONE;
-  if (isResource(resource, 'cpu') || isResource(resource, 'gpu.cards')) return MILLI;
+  if (GPU_COUNT.some((name) => isResource(resource, name))) return GPUS;
+  if (isResource(resource, 'cpu')) return MILLI;
   return BYTE;
 }
 
@@ -44,7 +51,12 @@ export function unitOfKey(key: Key): Unit {
  * are equal.
  */
 export function isExtended(resource: string): boolean {
-  return resource.includes('/') || resource === 'gpu.cards' || resource === 'gpu.memory';
+  return resource.includes('/') || isGpuCount(resource) || resource === 'gpu.memory';
+}
+
+/** Whether a resource is GPUs of any vendor's resource: `gpus`, without a type. */
+export function isGpuCount(resource: string): boolean {
+  return resource === 'gpus' || resource === 'gpu.cards';
 }
 
 /** Whether a resource counts objects other than pods. */

@@ -103,12 +103,13 @@ export function wholeQuantity(quantity: string | number): number | null {
   return isWhole ? down.amount : null;
 }
 
-/** Formats an amount of `key` as Kubernetes does: `500m`, `8Gi`, `4`. */
+/** Formats an amount of `key` as Kubernetes does: `500m`, `8Gi`, `4`; a part of a GPU as `0.3`. */
 export function formatQuantity(key: string, amount: Amount): string {
-  const { decimals, binary } = unitOfKey(key);
+  const { decimals, binary, pointed = false } = unitOfKey(key);
   const value = BigInt(amount);
   if (binary) return binaryText(value);
   if (decimals === 0) return value.toString();
+  if (pointed) return formatCash(key, value * HOUR_MS);
   return value % 1000n === 0n ? (value / 1000n).toString() : `${value}m`;
 }
 

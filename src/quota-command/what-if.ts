@@ -109,7 +109,8 @@ function explainDecision(
     };
   }
   const head = `${decision.allowed ? 'allowed' : 'REFUSED'}  ${title ?? workload} in ${demand.group || 'no group'}${decision.allowed ? '' : `: ${decision.message}`}\n`;
-  return { text: `${head}${explainedText({ keys, otherTypes })}`, refused };
+  const warnings = decision.warnings.map(({ reason }) => `  warning: ${reason}\n`).join('');
+  return { text: `${head}${warnings}${explainedText({ keys, otherTypes })}`, refused };
 }
 
 /** An object that no webhook reviews, or that is not charged itself. */

@@ -8,7 +8,7 @@ import { readGroup, type BorrowedHours } from '../kube/quota/group-object.js';
 import { borrowedHoursText } from './controller/borrowed-hours.js';
 
 /** How many of the largest workloads are shown. */
-const LARGEST = 5;
+const LARGEST = 20;
 
 /** A group with all data that limits its further admissions. */
 export interface GroupAccount {
@@ -73,6 +73,9 @@ export function accountText({ status, above, below, largest, conditions, ...rest
     usageTable(shown),
     cashTable(shown),
     largest.length === 0 ? '' : topWorkloadsTable(largest),
+    status.workloads > largest.length
+      ? `and ${status.workloads - largest.length} more: quota top workloads --group ${status.name}\n`
+      : '',
   ]
     .filter((text) => text !== '')
     .join('\n');

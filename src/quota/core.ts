@@ -31,7 +31,7 @@ export type { Code, Refusal } from './core/amounts/refusal.js';
 export type { ExplainedKey, Explanation } from './core/explain.js';
 export type { EventListener, ListenerFailed } from './core/event-listeners.js';
 export type { QuotaEvent } from './core/state/event.js';
-export type { Charge } from './core/reports/charges.js';
+export type { Charge, UnchargedGpus } from './core/reports/charges.js';
 export type { OpenReservation } from './core/reservations/reserve.js';
 export type { Drift, DriftReport } from './core/reports/refresh.js';
 export type { Amounts, BudgetStatus, Condition, GroupStatus } from './core/reports/status.js';

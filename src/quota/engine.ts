@@ -15,7 +15,7 @@ import { DEFAULT_POLICY, type Policy } from './core/state/policy.js';
 import { Quota, type Clock, type Timed } from './core/quota.js';
 import type { Simulation } from './core/reports/simulation.js';
 import type { OpenReservation } from './core/reservations/reserve.js';
-import type { Charge } from './core/reports/charges.js';
+import type { Charge, UnchargedGpus } from './core/reports/charges.js';
 import { driftEvents, type DriftReport } from './core/reports/refresh.js';
 import { Restorer } from './core/records/restore.js';
 import type { GroupStatus } from './core/reports/status.js';
@@ -205,6 +205,11 @@ export class QuotaEngine {
   /** The charges of the workloads of a group, as this engine knows them; empty if there is no such group. */
   charges(group: string): readonly Charge[] {
     return this.#quota.charges(group);
+  }
+
+  /** The workloads of a group with GPUs that no key of the group charges; empty if there is no such group. */
+  unchargedGpus(group: string): readonly UnchargedGpus[] {
+    return this.#quota.unchargedGpus(group);
   }
 
   /** The reservations that wait for their objects, as this engine knows them. */

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { text as bodyOf } from 'node:stream/consumers';
 import { Listeners } from '../host/listeners.js';
+import { discoveryOf, type ServedResource } from './api-discovery.js';
 import { list, record, text, timestamp, type JsonRecord } from '../kube/json.js';
 
 /** An object of the emulated API. */
@@ -33,10 +34,12 @@ const PATH =
 
 /**
  * The objects of an emulated API server over HTTP, as far as agents and the console use them: list and watch with
- * selectors, get, create, replace, merge patch and delete, and the proxy to the pods of agents. It checks nothing: no
- * schema, no rights, no conflicts.
+ * selectors, get, create, replace, merge patch and delete, discovery, and the proxy to the pods of agents. It checks
+ * nothing: no schema, no rights, no conflicts.
  */
 export class ApiObjects {
+  /** What discovery tells. */
+  served: readonly ServedResource[] = [];
   /** Port on this machine of the HTTP server of a pod; null for a pod without one. */
   reach: (pod: string) => number | null = () => null;
   readonly #objects = new Map<string, ApiObject>();
@@ -130,6 +133,8 @@ export class ApiObjects {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://emulated');
     const [, pod, path] = PROXY.exec(pathname) ?? [];
     if (pod !== undefined) return this.#forward(pod, path ?? '', response);
+    const discovered = request.method === 'GET' ? discoveryOf(this.served, pathname) : null;
+    if (discovered !== null) return send(response, 200, discovered);
     const { plural = '', namespace = '', name = '' } = PATH.exec(pathname)?.groups ?? {};
     const place = { plural, namespace, name };
     if (plural === '') return send(response, 404, failureStatus(404, 'NotFound'));

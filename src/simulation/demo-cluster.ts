@@ -12,10 +12,11 @@ import { readPod } from '../kube/pod.js';
 import { gangText } from '../cluster/explain/waiting-text.js';
 import { knownPods } from '../cluster/explain/cluster-state.js';
 import { explainIn } from '../cluster/explain/why-waiting.js';
+import { readClusterLedger } from '../quota-controller/cluster-ledger.js';
 import { ApiObjects, type StoredObject } from './api-objects.js';
 import { ClaimCluster } from './claim-cluster.js';
 import { DemoQuota } from './demo-quota.js';
-import { DEMO_NODES, DEMO_WORKLOADS, podOfWorkload, workload } from './demo-workloads.js';
+import { DEMO_KINDS, DEMO_NODES, DEMO_WORKLOADS, podOfWorkload, workload } from './demo-workloads.js';
 import type { GivenContainer } from './kubelet/kubelet.js';
 import type { EmulatedPod } from './kubelet/pod.js';
 import { SimulatedNode } from './simulated-node.js';
@@ -24,6 +25,14 @@ import { SimulatedNode } from './simulated-node.js';
 export const LIVE_NODE = 'gpu-v100-1';
 const CLAIM_NODE = 'gpu-a10-1';
 const CLAIM_NAMESPACE = 'search';
+/** What commands find by discovery. */
+const SERVED = [
+  { group: '', version: 'v1', plural: 'pods', kind: 'Pod', shortNames: ['po'] },
+  ...Object.entries(DEMO_KINDS).map(([kind, { plural, apiVersion }]) => {
+    const [group = '', version = ''] = apiVersion.split('/');
+    return { group, version, plural, kind };
+  }),
+];
 /** Quota and fair shares are written so often. */
 const REPORT_MS = 10_000;
 /** More than the group of its namespace has left. */
@@ -76,6 +85,7 @@ export class DemoCluster {
   /** Starts the API server alone; agents can connect to it. */
   async open(): Promise<void> {
     await mkdir(this.#options.directory, { recursive: true });
+    this.objects.served = SERVED;
     await this.objects.start();
     await writeFile(this.kubeconfigPath, this.objects.kubeconfig());
     this.objects.reach = (pod) => this.#portOf(pod);
@@ -117,7 +127,7 @@ export class DemoCluster {
   async #fill(onLive: readonly LivePod[]): Promise<void> {
     const now = Date.now();
     for (const { pod, containers } of onLive) this.#putRunning(pod, LIVE_NODE, containers, now);
-    const quota = await DemoQuota.open(this.objects);
+    const quota = await DemoQuota.open(this.objects, this.kubeconfigPath);
     this.#quota = quota;
     for (const wanted of DEMO_WORKLOADS) {
       await quota.admit(wanted);
@@ -227,10 +237,7 @@ export class DemoCluster {
         ...{ clusterName: 'demo', agentNamespace: 'kube-system', isSimulated: true },
       },
       log,
-      async () => {
-        if (this.#quota === null) throw new Error('the simulated cluster has no quota yet');
-        return this.#quota.ledger;
-      },
+      readClusterLedger,
     );
     const lifecycle = new Lifecycle(parts, log);
     await lifecycle.start();

@@ -1,22 +1,25 @@
 import { CORE_RESOURCE } from '../gpu/resources.js';
+import { systemClock } from '../host/clock.js';
+import type { KubeClient } from '../kube/client.js';
 import { text, timestamp, type JsonRecord } from '../kube/json.js';
 import { readNode } from '../kube/node.js';
 import { readPod, type Pod } from '../kube/pod.js';
 import { readConsumer } from '../kube/quota/consumer-object.js';
 import { readGroup } from '../kube/quota/group-object.js';
 import { allocationReport } from '../quota-controller/arbitrator/allocation-report.js';
+import { openKubeClient } from '../kube/open-client.js';
 import { groupReport } from '../quota-controller/controller/group-report.js';
-import { arbitrate, createEngine, NO_MEMORY, type Decision, type Quota, type QuotaEngine } from '../quota/index.js';
+import { KubeStore } from '../quota-controller/store/kube-store.js';
+import { arbitrate, createEngine, evaluate, NO_MEMORY, type Demand, type QuotaEngine } from '../quota/index.js';
 import type { ApiObjects } from './api-objects.js';
-import { requestsOf, type DemoWorkload } from './demo-workloads.js';
+import { DEMO_KINDS, manifestOf, type DemoWorkload } from './demo-workloads.js';
 
-const KEY = `requests.${CORE_RESOURCE}`;
-/** Groups in hundredths of a GPU and in hours of them, parents first, and the weights of their namespaces. */
+/** Groups in GPUs and GPU-hours, parents first, and the weights of their namespaces. */
 const GROUPS = [
-  { name: 'company', parent: '', cores: 1_960, hours: 40_000, weight: null },
-  { name: 'vision', parent: 'company', cores: 300, hours: 10_000, weight: 1 },
-  { name: 'research', parent: 'company', cores: 1_060, hours: 4_000, weight: 2 },
-  { name: 'search', parent: 'company', cores: 600, hours: 20_000, weight: 1 },
+  { name: 'company', parent: '', gpus: '19.6', hours: 400, weight: null },
+  { name: 'vision', parent: 'company', gpus: '3', hours: 100, weight: 1 },
+  { name: 'research', parent: 'company', gpus: '10.6', hours: 40, weight: 2 },
+  { name: 'search', parent: 'company', gpus: '6', hours: 200, weight: 1 },
 ] as const;
 
 /** The resources that fair shares are computed of. */
@@ -28,47 +31,39 @@ const SHARED = [CORE_RESOURCE];
 export class DemoQuota {
   readonly #engine: QuotaEngine;
   readonly #objects: ApiObjects;
+  readonly #client: KubeClient;
 
-  private constructor(engine: QuotaEngine, objects: ApiObjects) {
+  private constructor(engine: QuotaEngine, objects: ApiObjects, client: KubeClient) {
     this.#engine = engine;
     this.#objects = objects;
+    this.#client = client;
   }
 
-  static async open(objects: ApiObjects): Promise<DemoQuota> {
-    const engine = await createEngine();
-    for (const { name, parent, cores, hours, weight } of GROUPS) {
-      const hard = { [KEY]: cores, [`cash/${KEY}`]: hours };
+  /** Keeps the ledgers in the API, where commands of quota read them. */
+  static async open(objects: ApiObjects, kubeconfig: string): Promise<DemoQuota> {
+    const client = await openKubeClient(kubeconfig, systemClock);
+    const engine = await createEngine({ store: new KubeStore({ api: client, clock: systemClock }) });
+    for (const { name, parent, gpus, hours, weight } of GROUPS) {
+      const hard = { gpus, 'cash/gpus': hours };
       const made = await engine.createGroup({ name, parent, hard });
       if (!made.allowed) throw new Error(`group ${name}: ${made.message}`);
       objects.put('bizgroupresourcequotas', { metadata: { name }, spec: { parentBizGroup: parent, hard } });
       if (weight !== null) objects.put('consumers', { metadata: { name }, spec: { weight } });
     }
-    return new DemoQuota(engine, objects);
+    return new DemoQuota(engine, objects, client);
   }
 
-  /** What the console reads; few workloads, all of which are charged at one moment. */
-  get ledger(): Pick<Quota, 'groups' | 'status' | 'eachCharge'> {
-    const engine = this.#engine;
-    return {
-      groups: () => engine.groups(),
-      status: (name, at) => engine.status(name, at),
-      eachCharge: (name) => engine.charges(name),
-    };
-  }
-
-  close(): Promise<void> {
-    return this.#engine.close();
+  async close(): Promise<void> {
+    await this.#engine.close();
+    this.#client.close();
   }
 
   /** Admits a workload to the group of its namespace, or reports that its pods are refused, as Kubernetes does. */
-  async admit(workload: DemoWorkload): Promise<Decision> {
-    const { namespace, kind, name, pods } = workload;
-    const decision = await this.#engine.admit({
-      workload: { kind, namespace, name },
-      group: namespace,
-      podSets: [{ count: pods.length, requests: requestsOf(workload) }],
-    });
-    if (!decision.allowed)
+  async admit(workload: DemoWorkload): Promise<void> {
+    const { namespace, kind, name } = workload;
+    const decision = await this.#engine.admit(demandOf(workload));
+    if (decision.allowed) this.#objects.put(DEMO_KINDS[kind].plural, manifestOf(workload));
+    else
       this.#objects.put('events', {
         ...{ metadata: { name: `${name}.refused`, namespace }, type: 'Warning', reason: 'FailedCreate', count: 3 },
         message: `Error creating: admission webhook "gpu-manager-quota" denied the request: ${decision.message}`,
@@ -76,12 +71,11 @@ export class DemoQuota {
         lastTimestamp: timestamp(Date.now()),
         source: { component: 'replicaset-controller' },
       });
-    return decision;
   }
 
   /** Counts the hours of a pod since its start. */
-  async started({ namespace, kind, name }: DemoWorkload, pod: string, since: number): Promise<void> {
-    await this.#engine.execute({ type: 'podStarted', pod, workload: { kind, namespace, name }, since });
+  async started(workload: DemoWorkload, pod: string, since: number): Promise<void> {
+    await this.#engine.podStarted({ pod, workload: demandOf(workload).workload, since });
   }
 
   /** Writes use of the groups and fair shares of the namespaces. */
@@ -111,6 +105,12 @@ export class DemoQuota {
       this.#objects.put('allocations', { metadata: { name: allocation.name }, status: { ...status } });
     }
   }
+}
+
+function demandOf(workload: DemoWorkload): Demand {
+  const evaluation = evaluate(manifestOf(workload));
+  if (!evaluation.ok || evaluation.demand === null) throw new Error(`${workload.name} has no demand`);
+  return evaluation.demand;
 }
 
 function usesOf(pod: Pod): ReadonlyMap<string, number> {

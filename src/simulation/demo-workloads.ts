@@ -122,6 +122,31 @@ export function requestsOf({ cores, memoryGib }: Pick<DemoWorkload, 'cores' | 'm
   };
 }
 
+/** Plurals and API versions of the kinds of workloads. */
+export const DEMO_KINDS = {
+  ReplicaSet: { plural: 'replicasets', apiVersion: 'apps/v1' },
+  StatefulSet: { plural: 'statefulsets', apiVersion: 'apps/v1' },
+  Job: { plural: 'jobs', apiVersion: 'batch/v1' },
+} as const;
+
+/** The workload as its author wrote it. */
+export function manifestOf(wanted: DemoWorkload): JsonRecord {
+  const { namespace, kind, name, accelerator, pods } = wanted;
+  const amounts = requestsOf(wanted);
+  const template = {
+    spec: {
+      nodeSelector: { accelerator },
+      containers: [{ name: 'main', image: name, resources: { limits: amounts, requests: amounts } }],
+    },
+  };
+  return {
+    apiVersion: DEMO_KINDS[kind].apiVersion,
+    kind,
+    metadata: { name, namespace, uid: `${namespace}-${name}`, labels: { [GROUP_LABEL]: namespace } },
+    spec: { ...(kind === 'Job' ? { parallelism: pods.length } : { replicas: pods.length }), template },
+  };
+}
+
 /** A pod of the workload as its controller makes it. */
 export function podOfWorkload(wanted: DemoWorkload, suffix: string, nowMs: number): JsonRecord {
   const { namespace, kind, name, accelerator, priority = 0, ageMinutes, deadlineMinutes, isGang, pods } = wanted;

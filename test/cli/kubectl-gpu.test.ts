@@ -17,6 +17,7 @@ import { claimingPod, claimObject } from '../console/quota-objects.js';
 import { deviceName } from '../../src/gpu/claims/names.js';
 import { allocation, GIB, gpu, node, served, slice, topologyOf, viewOf } from '../agent/display/fixture.js';
 import { readAccountToken } from '../harness/api-server/account-token.js';
+import { groupObject, serveQuota } from '../console/quota-objects.js';
 import { ApiServer } from '../harness/api-server/api-server.js';
 import { DRA_TYPES } from '../harness/api-server/dra-types.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';
@@ -625,6 +626,24 @@ test('kubectl gpu quota creates groups and shows the tree; edit hands over to ku
     (await runAlone('quota', 'edit', 'vision', '--kubectl', fake, '--context', 'test')).out,
     /^--context=test edit bizgroupresourcequotas\.quota\.gpu-manager\.io -- vision\n$/,
   );
+});
+
+test('kubectl gpu quota tree says when no quota service has put the groups of the cluster into the ledger', async (t) => {
+  const { run, server } = await testCluster(t);
+  serveQuota(server);
+  t.match(await run('quota', 'tree'), {
+    code: 0,
+    out: 'no groups; create one: kubectl gpu quota create NAME gpus=8\n',
+  });
+  for (const name of ['company', 'vision', 'speech'])
+    server.seed('bizgroupresourcequotas', groupObject(name, { hard: { gpus: '4' } }));
+  t.match(await run('quota', 'tree'), { code: 0, out: '3 groups, none in the ledger: is quota serve running?\n' });
+  t.match(await run('quota', 'tree', 'vision'), {
+    code: 1,
+    err: /group vision is not in the ledger yet: is quota serve/,
+  });
+  t.match(await run('quota', 'tree', 'none'), { code: 1, err: /no group none/ });
+  t.match(await run('quota', 'tree', '-o', 'json'), { code: 0, out: '' });
 });
 
 test('kubectl gpu completes for kubectl, and its help names the plugin', async (t) => {

@@ -14,6 +14,7 @@ import { serveQuota } from './quota-objects.js';
 interface Told {
   readonly ok: boolean;
   readonly shapes: readonly Readonly<Record<string, unknown>>[];
+  readonly workloads?: readonly Readonly<Record<string, unknown>>[];
 }
 
 const shapes = async (console: RunningConsole, query = '', user?: string): Promise<Told> =>
@@ -86,7 +87,17 @@ test('the shapes of a group are those of quota top shapes', async (t) => {
     { group: 'vision', request: /gpu=3/, count: 1, fits: 0, blockedBy: [{ key }] },
     { group: 'vision', request: /gpu=1/, count: 1, fits: 1, blockedBy: [{ key }] },
   ]);
-  t.notMatch(JSON.stringify(told), /small|large/, 'names of workloads are of namespaces that a reader may not see');
+  t.match(
+    told.workloads?.map(({ namespace, kind, name, charged }) => [namespace, kind, name, charged]),
+    [
+      ['research', 'Job', 'large', [`${key}=3`]],
+      ['research', 'Job', 'small', [`${key}=1`]],
+    ],
+    'its workloads, the largest first',
+  );
+  const accountant = await shapes(console, '?group=company', 'accountant');
+  t.match(accountant, { workloads: [], moreWorkloads: 2 });
+  t.notMatch(JSON.stringify(accountant), /small|large/, 'names of namespaces that the reader may not see');
   t.same((await shapes(console, '?group=nothing')).shapes, []);
 });
 

@@ -86,7 +86,10 @@ async function holdsTurnsOfGroup(t: Test, count: number): Promise<void> {
   const api = ledgerApi(count);
   await holdsTurns(t, 'shapes of a group', () =>
     longestTurn(async () => {
-      const answer = await new Shapes({ api, clock: systemClock, readLedger: readClusterLedger }).ofGroup(GROUP);
+      const answer = await new Shapes({ api, clock: systemClock, readLedger: readClusterLedger }).ofGroup(
+        GROUP,
+        () => true,
+      );
       if (!answer.ok) throw new Error(answer.reason);
       t.equal(
         answer.shapes.reduce((sum, { count: alike }) => sum + alike, 0),

@@ -22,6 +22,9 @@ test('keys that a workload can charge are accepted', (t) => {
     'count/pods',
     'gpu.cards',
     'gpu.cards.T4',
+    'gpus',
+    'requests.gpus.A100',
+    'cash/gpus',
     'requests.gpu.memory',
     'cash/limits.cpu',
     'cash/requests.nvidia.com/gpu.A100',
@@ -73,7 +76,8 @@ test('a quota key is not a resource that a workload can request', (t) => {
 
 test('cores and GPUs are counted in thousandths, memory in bytes, other resources in units', (t) => {
   t.same(unitOfKey('limits.cpu.A4'), { decimals: 3, binary: false });
-  t.same(unitOfKey('cash/gpu.cards'), { decimals: 3, binary: false });
+  t.same(unitOfKey('cash/gpus.A100'), { decimals: 3, binary: false, pointed: true });
+  t.same(unitOfKey('cash/gpu.cards'), { decimals: 3, binary: false, pointed: true });
   t.same(unitOfKey('requests.memory'), { decimals: 0, binary: true });
   t.same(unitOfKey('requests.nvidia.com/gpu'), { decimals: 0, binary: false });
   t.same(unitOfKey('requests.cpu.com/cpu'), { decimals: 0, binary: false });

@@ -37,7 +37,7 @@ const reserve = (engine: QuotaEngine, at: number) =>
 
 /** The condition that the group's object shows; null for none. */
 function pressure(engine: QuotaEngine, objectBytes: number) {
-  const { conditions } = groupReport(group, engine.status('team'), null, 0, null, objectBytes);
+  const { conditions } = groupReport(group, engine.status('team'), null, 0, { ledgerBytes: objectBytes });
   return conditions?.find(({ type }) => type === 'LedgerPressure') ?? null;
 }
 

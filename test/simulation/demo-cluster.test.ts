@@ -56,11 +56,11 @@ test('the cluster of the demonstration fills every view of the console', { timeo
   t.match(rows.claims.map(({ state }) => state).sort(), ['reserved', 'reserved', 'waiting']);
   t.match(
     rows.groups.find(({ name }) => name === 'vision'),
-    { limits: [{ used: '300', hard: '300', part: 1 }] },
+    { limits: [{ key: 'gpus', used: '3', hard: '3', part: 1 }] },
   );
   t.match(
     rows.groups.find(({ name }) => name === 'research'),
-    { hours: [{ hard: '4000', left: /./, rate: /./ }] },
+    { hours: [{ key: 'gpus', hard: '40', left: /./, rate: /./ }] },
     'hours are used since the pods started',
   );
   t.equal(rows.shares.length, 3);
@@ -90,13 +90,26 @@ test('the cluster of the demonstration fills every view of the console', { timeo
   const commands = new Commands();
   t.teardown(() => commands.close());
   const detector = String(rows.pods.find(({ name }) => String(name).startsWith('detector-'))?.['name']);
-  const set = (...args: readonly string[]) =>
+  const run = (...args: readonly string[]) =>
     commands.run({
       program: 'kubectl-gpu',
-      args: ['limits', 'set', detector, '-n', 'vision', '--wait', '60', ...args],
+      args,
       env: { PATH: process.env['PATH'] ?? '', HOME: directory, KUBECONFIG: cluster.kubeconfigPath },
       ...{ directory, input: '' },
     });
+  t.match(await run('quota', 'tree'), {
+    code: 0,
+    out: /^GROUP +KEY +HARD.*\ncompany +gpus +19\.6 .*\n {2}research +gpus/,
+  });
+  t.match(await run('quota', 'explain', 'bizrq/vision'), {
+    code: 0,
+    out: /Job\.batch\/vision\/video-index +vision +1 +gpus +1 /,
+  });
+  t.match(await run('quota', 'explain', 'job/llm-finetune', '-n', 'research'), {
+    code: 0,
+    out: /allowed {2}Job\.batch\/research\/llm-finetune in research/,
+  });
+  const set = (...args: readonly string[]) => run('limits', 'set', detector, '-n', 'vision', '--wait', '60', ...args);
   t.match(
     await set('--cores', '20', '--priority', 'low'),
     { code: 0, out: /: applied\n$/ },

@@ -33,7 +33,7 @@ function createCommand(): Command {
   return new Command('create')
     .description('create a group with its limits')
     .argument('<group>', 'name of the group')
-    .argument('<limits...>', 'limits.cpu=100 requests.nvidia.com/gpu=8 pods=50')
+    .argument('<limits...>', 'limits.cpu=100 gpus=8 cash/gpus=500 pods=50')
     .option('--parent <group>', 'group that gives it its quota; default: none, it is a root')
     .option('--dry-run', 'let the API server check it, and create nothing')
     .addOption(outputOption())

@@ -6,11 +6,14 @@ const PERIOD_MS = 10_000;
 
 /**
  * How often requests still fit, and what blocks the next: of pods on the nodes of the cluster, or with a group, of the
- * workloads of the group and the groups below it.
+ * workloads of the group and the groups below it. A group also has its workloads.
  */
 export function shapesView(group = '') {
   const body = h('div', {}, h('p', { class: 'quiet' }, 'Counting…'));
-  const element = h('section', { class: 'shapes' }, h('h2', {}, 'What still fits'), body);
+  const shapes = h('section', { class: 'shapes' }, h('h2', {}, 'What still fits'), body);
+  const charged = h('div', {}, h('p', { class: 'quiet' }, 'Reading…'));
+  const workloads = h('section', { class: 'shapes' }, h('h2', {}, 'Workloads'), charged);
+  const element = h('div', {}, group === '' ? null : workloads, shapes);
   const path = group === '' ? 'api/shapes' : `api/shapes?group=${encodeURIComponent(group)}`;
   let timer = null;
   let closed = false;
@@ -18,7 +21,9 @@ export function shapesView(group = '') {
   async function ask() {
     try {
       const told = await read(path);
-      if (!closed) body.replaceChildren(...picture(told, group !== ''));
+      if (closed) return;
+      body.replaceChildren(...picture(told, group !== ''));
+      charged.replaceChildren(...workloadsOf(told));
     } catch {
       // What was seen last stays; the line at the top says if the console is away.
     }
@@ -43,6 +48,48 @@ function picture(told, isOfGroup) {
   const columns = isOfGroup
     ? ['Request', 'Group', 'Workloads', 'Fits', 'The next lacks']
     : ['Request', 'Pods', 'Fits', 'On', 'The next lacks'];
+  const lines = shapes.map((shape) => ({
+    class: shape.fits === 0 ? 'overused' : null,
+    cells: isOfGroup
+      ? [shape.request, shape.group, shape.count, shape.fits, lacks(shape, false)]
+      : [shape.request, shape.count, shape.fits, where(shape), lacks(shape, true)],
+  }));
+  return [
+    tableOf(columns, lines),
+    h(
+      'p',
+      { class: 'quiet note' },
+      [
+        ...(more === 0 ? [] : [`${count(more, 'more request')} not shown.`]),
+        'Each request is counted alone.',
+        isOfGroup
+          ? 'Quota only: the nodes may have less room.'
+          : 'Selectors are not looked at. Placement: the sums suffice, but GPUs are free in pieces that are too small.',
+        `As of ${moment(atMs)}.`,
+      ].join(' '),
+    ),
+  ];
+}
+
+/** The workloads of a group that take most of its limits. */
+function workloadsOf(told) {
+  if (!told.ok) return [h('p', { class: 'quiet' }, `Not shown: ${told.reason}.`)];
+  const { workloads = [], moreWorkloads = 0, atMs } = told;
+  const more = moreWorkloads === 0 ? '' : `${count(moreWorkloads, 'more workload')} not shown. `;
+  const lines = workloads.map(({ group, kind, namespace, name, pods, isReserved, charged }) => ({
+    class: null,
+    cells: [`${namespace}/${name}`, isReserved ? `${kind}, reserved` : kind, group, pods, charged.join(', ') || '–'],
+  }));
+  return [
+    lines.length === 0
+      ? h('p', { class: 'quiet' }, 'No workload that you may see is charged.')
+      : tableOf(['Workload', 'Kind', 'Group', 'Pods', 'Charged'], lines),
+    h('p', { class: 'quiet note' }, `${more}Those that take most of a limit come first. As of ${moment(atMs)}.`),
+  ];
+}
+
+/** A table whose lines begin with their names. */
+function tableOf(columns, lines) {
   const table = h(
     'table',
     { class: 'quota' },
@@ -58,35 +105,18 @@ function picture(told, isOfGroup) {
     h(
       'tbody',
       {},
-      shapes.map((shape) =>
+      lines.map(({ class: kind, cells: [name, ...cells] }) =>
         h(
           'tr',
-          { class: shape.fits === 0 ? 'overused' : null },
-          h('th', { scope: 'row', class: 'limit-key' }, shape.request),
-          (isOfGroup
-            ? [shape.group, shape.count, shape.fits, lacks(shape, false)]
-            : [shape.count, shape.fits, where(shape), lacks(shape, true)]
-          ).map((cell) => h('td', {}, typeof cell === 'number' ? cell.toLocaleString('en') : cell)),
+          { class: kind },
+          h('th', { scope: 'row', class: 'limit-key' }, name),
+          cells.map((cell) => h('td', {}, typeof cell === 'number' ? cell.toLocaleString('en') : cell)),
         ),
       ),
     ),
   );
   table.style.setProperty('--columns', String(columns.length - 1));
-  return [
-    h('div', { class: 'tree' }, table),
-    h(
-      'p',
-      { class: 'quiet note' },
-      [
-        ...(more === 0 ? [] : [`${count(more, 'more request')} not shown.`]),
-        'Each request is counted alone.',
-        isOfGroup
-          ? 'Quota only: the nodes may have less room.'
-          : 'Selectors are not looked at. Placement: the sums suffice, but GPUs are free in pieces that are too small.',
-        `As of ${moment(atMs)}.`,
-      ].join(' '),
-    ),
-  ];
+  return h('div', { class: 'tree' }, table);
 }
 
 function where({ where: best, places }) {

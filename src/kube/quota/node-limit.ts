@@ -60,7 +60,11 @@ export function nodeLimitProblem(limits: readonly NodeLimit[], hard: Hard): stri
   const seen = new Set<Key>();
   for (const [index, { key, percent, min, max }] of limits.entries()) {
     const at = `spec.fromNodes[${index}]`;
-    if (key.startsWith(CASH) || key.startsWith('count/') || /(^|\.)gpu\.(cards|memory)(\.|$)/u.test(key))
+    if (
+      key.startsWith(CASH) ||
+      key.startsWith('count/') ||
+      /^(?:requests\.|limits\.)?(?:gpus|gpu\.cards|gpu\.memory)(?:\.|$)/u.test(key)
+    )
       return `${at}.key: expected a key of a resource that nodes have, found "${key}"; put it into spec.hard`;
     if (Object.hasOwn(hard, key)) return `${at}.key: "${key}" is in spec.hard too; remove it from one of them`;
     if (seen.has(key)) return `${at}.key: "${key}" is there twice; remove one`;

@@ -259,15 +259,12 @@ export class Controller {
     const times = [nextLevelOf(known), nextAt].flatMap((at) => at ?? []);
     this.#awaitLevel(name, times.length === 0 ? null : Math.min(...times), now);
     const before = object.status;
-    const report = groupReport(
-      object,
-      known,
-      problem ?? reconciler.problemOf(name),
-      now,
-      this.#audit.misplaced(name),
-      this.#options.store.sizeOf(name)?.objectBytes,
-      this.#childrenWithoutObject(name),
-    );
+    const report = groupReport(object, known, problem ?? reconciler.problemOf(name), now, {
+      misplaced: this.#audit.misplaced(name),
+      ledgerBytes: this.#options.store.sizeOf(name)?.objectBytes ?? 0,
+      withoutObject: this.#childrenWithoutObject(name),
+      unchargedGpus: engine.unchargedGpus(name),
+    });
     const { borrowedHoursHalfLifeMs: halfLifeMs } = facts.policy;
     if (halfLifeMs === null) this.#borrowed.forget(name);
     else if (known !== null) this.#borrowed.count(known, before.borrowedHours, halfLifeMs, now);
@@ -325,6 +322,8 @@ export class Controller {
     const refused = conditionOf(after.conditions, 'GrantRefused');
     if (refused?.status === 'True' && conditionOf(before.conditions, 'GrantRefused')?.message !== refused.message)
       record('GrantRefused', refused.message);
+    const uncharged = newlyTrue('GpusNotCharged');
+    if (uncharged !== null) record('GpusNotCharged', uncharged.message);
     const over = newlyTrue('OverQuota');
     if (over !== null) record('OverQuota', `usage exceeds the group's quota: ${over.message}`);
   }

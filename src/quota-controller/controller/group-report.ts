@@ -1,5 +1,5 @@
 import { MAX_RESERVATIONS } from '../../quota/internal.js';
-import type { GroupStatus } from '../../quota/internal.js';
+import type { GroupStatus, UnchargedGpus } from '../../quota/internal.js';
 import { conditionsAt, type ConditionState } from '../../kube/condition.js';
 import { timestamp } from '../../kube/json.js';
 import { usageOf, type GroupObject, type GroupObjectStatus } from '../../kube/quota/group-object.js';
@@ -8,30 +8,37 @@ import { usageOf, type GroupObject, type GroupObjectStatus } from '../../kube/qu
 const PRESSED = 0.8;
 /** Largest object that etcd accepts. */
 const MAX_OBJECT_BYTES = 1_500_000;
-/** How many misplaced pods a condition names. */
-const NAMED_PODS = 5;
+/** How many pods or workloads a condition names. */
+const NAMED = 5;
+
+/** What a report says of a group beside its status in the ledger. */
+export interface GroupFacts {
+  /** Pods on other types than declared; null where no policy names types of nodes. */
+  readonly misplaced: readonly string[] | null;
+  /** Size of the ledger object. */
+  readonly ledgerBytes: number;
+  /** Children that only the ledger has. */
+  readonly withoutObject: readonly string[];
+  /** Workloads with GPUs that no key of the group charges. */
+  readonly unchargedGpus: readonly UnchargedGpus[];
+}
+
+const NO_FACTS: GroupFacts = { misplaced: null, ledgerBytes: 0, withoutObject: [], unchargedGpus: [] };
 
 /**
  * Computes the status that a group object should have. `known` is null for a group that the ledger does not have, and
- * `problem` says why. `misplaced` lists pods on other types than declared; null where no policy names types of nodes.
- * `ledgerBytes` is the size of the ledger object. `withoutObject` lists children that only the ledger has.
+ * `problem` says why.
  */
 export function groupReport(
   object: GroupObject,
   known: GroupStatus | null,
   problem: string | null,
   now: number,
-  misplaced: readonly string[] | null = null,
-  ledgerBytes = 0,
-  withoutObject: readonly string[] = [],
+  facts: Partial<GroupFacts> = {},
 ): GroupObjectStatus {
   const { generation, status: before } = object;
-  const conditions = conditionsAt(
-    now,
-    [...findingsOf(object, known, problem, misplaced, ledgerBytes), ...withoutObjectFinding(withoutObject)],
-    before.conditions,
-    generation,
-  );
+  const findings = findingsOf(object, known, problem, { ...NO_FACTS, ...facts });
+  const conditions = conditionsAt(now, findings, before.conditions, generation);
   if (known === null) return { ...before, observedGeneration: generation, conditions };
   const ends = known.exhaustsAt;
   return {
@@ -47,8 +54,7 @@ function findingsOf(
   object: GroupObject,
   known: GroupStatus | null,
   problem: string | null,
-  misplaced: readonly string[] | null,
-  ledgerBytes: number,
+  { misplaced, ledgerBytes, withoutObject, unchargedGpus }: GroupFacts,
 ): readonly ConditionState[] {
   const flag = (type: string, keys: readonly string[] | undefined, yes: string, no: string): ConditionState =>
     keys === undefined
@@ -77,6 +83,8 @@ function findingsOf(
     ...(known === null || known.grants.length === 0 ? [] : [grantFinding(known)]),
     ...pressureOf(known, ledgerBytes),
     flag('Terminating', object.terminating ? [] : undefined, 'DeletionRequested', 'NotDeleted'),
+    ...withoutObjectFinding(withoutObject),
+    ...unchargedFinding(unchargedGpus),
   ];
 }
 
@@ -98,19 +106,29 @@ function pressureOf(known: GroupStatus | null, ledgerBytes: number): readonly Co
 /** Children that the ledger charges to the group, and that the API server does not have. */
 function withoutObjectFinding(children: readonly string[]): readonly ConditionState[] {
   if (children.length === 0) return [];
-  const message = `the API server does not have ${children.slice(0, NAMED_PODS).join(', ')}: a child ends with its workloads, and holds quota of this group until then`;
+  const message = `the API server does not have ${children.slice(0, NAMED).join(', ')}: a child ends with its workloads, and holds quota of this group until then`;
   return [{ type: 'ChildWithoutObject', status: 'True', reason: 'NotInApiServer', message }];
+}
+
+/** Workloads whose GPUs the group does not limit. */
+function unchargedFinding(workloads: readonly UnchargedGpus[]): readonly ConditionState[] {
+  if (workloads.length === 0) return [];
+  const resources = [...new Set(workloads.flatMap((workload) => workload.resources))].sort();
+  const named = workloads.slice(0, NAMED).map(({ workload }) => workload);
+  const more = workloads.length > NAMED ? ` and ${workloads.length - NAMED} more` : '';
+  const message = `no key of the group charges ${resources.join(', ')} of ${named.join(', ')}${more}; add the key gpus, which counts GPUs of every resource`;
+  return [{ type: 'GpusNotCharged', status: 'True', reason: 'NoKey', message }];
 }
 
 function misplacedFinding(pods: readonly string[]): ConditionState {
   if (pods.length === 0)
     return { type: 'Misplaced', status: 'False', reason: 'AsDeclared', message: 'every pod runs on the declared type' };
-  const more = pods.length > NAMED_PODS ? `; and ${pods.length - NAMED_PODS} more` : '';
+  const more = pods.length > NAMED ? `; and ${pods.length - NAMED} more` : '';
   return {
     type: 'Misplaced',
     status: 'True',
     reason: 'OtherType',
-    message: `${pods.slice(0, NAMED_PODS).join('; ')}${more}`,
+    message: `${pods.slice(0, NAMED).join('; ')}${more}`,
   };
 }
 

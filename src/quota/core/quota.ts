@@ -1,7 +1,7 @@
 import { admit } from './workloads/admit.js';
 import { runTimers } from './run-timers.js';
 import type { Change } from './state/change.js';
-import { chargesOf, type Charge } from './reports/charges.js';
+import { chargesOf, unchargedOf, type Charge, type UnchargedGpus } from './reports/charges.js';
 import type { Command, PodStart, PodStop } from './command.js';
 import { checkDemand, checkOptions, checkShape } from './command-shape.js';
 import type { Decision } from './admission/decision.js';
@@ -216,6 +216,12 @@ export class Quota {
   eachCharge(name: string): Iterable<Charge> {
     const group = this.#state.group(name);
     return group === undefined ? [] : chargesOf(this.#state, group);
+  }
+
+  /** The workloads of a group with GPUs that no key of the group charges; empty if there is no such group. */
+  unchargedGpus(name: string): readonly UnchargedGpus[] {
+    const group = this.#state.group(name);
+    return group === undefined ? [] : unchargedOf(this.#state, group);
   }
 
   /** Explains why a demand would be admitted or refused now; changes nothing. */

@@ -1,4 +1,4 @@
-import { cashTarget, isObjectResource, type Key } from '../../manifests/key.js';
+import { GPU_COUNT, cashTarget, isObjectResource, type Key } from '../../manifests/key.js';
 import { DEFAULT_FAMILIES, familyOf, type TypeFamily } from '../core/amounts/type-family.js';
 import { KNOWN_KINDS } from './evaluate.js';
 import type { Evaluator } from './evaluator.js';
@@ -14,7 +14,8 @@ export interface Chargeable {
 
 const COUNT = 'count/';
 const SIDES = ['requests.', 'limits.'];
-const COMPUTE = ['cpu', 'memory', 'ephemeral-storage', 'storage'];
+/** Known without a family. */
+const COMPUTE = ['cpu', 'memory', 'ephemeral-storage', 'storage', ...GPU_COUNT, 'gpu.memory'];
 const OF_CLASS =
   /\.(?:storageclass\.storage\.k8s\.io\/(?:requests\.storage|persistentvolumeclaims)|deviceclass\.resource\.k8s\.io\/devices)$/;
 /** Maximum distance of a misspelt name. An unknown name farther from all known names counts as a vendor's resource. */

@@ -98,21 +98,21 @@ const cards = (resources: Resources, type = 'T4'): unknown => {
 test('GPUs and their memory count equally under every resource name', (t) => {
   t.same(cards({ 'nvidia.com/gpu': 2 }), ['2', '32Gi']);
   t.same(cards({ 'nvidia.com/vgpu-number': 2, 'nvidia.com/vgpu-cores': 30, 'nvidia.com/vgpu-memory': 1024 }), [
-    '600m',
+    '0.6',
     '2Gi',
   ]);
   t.same(cards({ 'nvidia.com/vgpu-number': 1 }), ['1', '16Gi'], 'a whole GPU without a share');
-  t.same(cards({ 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 20, 'nvidia.com/gpumem': 2048 }), ['400m', '4Gi']);
+  t.same(cards({ 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 20, 'nvidia.com/gpumem': 2048 }), ['0.4', '4Gi']);
   t.same(cards({ 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 50, 'nvidia.com/gpumem-percentage': 25 }), ['1', '8Gi']);
-  t.same(cards({ 'tencent.com/vcuda-core': 30, 'tencent.com/vcuda-memory': 8 }), ['300m', '2Gi'], 'already a sum');
+  t.same(cards({ 'tencent.com/vcuda-core': 30, 'tencent.com/vcuda-memory': 8 }), ['0.3', '2Gi'], 'already a sum');
   t.same(
     cards({ 'tencent.com/vcuda-core': 40, 'tencent.com/vcuda-memory': 16 }),
     cards({ 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 20, 'nvidia.com/gpumem': 2048 }),
     'two parts become their sum when they are converted',
   );
   t.same(cards({ 'tencent.com/gpu': 2 }), cards({ 'nvidia.com/gpu': 2 }), 'whole GPUs through claims of the scheduler');
-  t.same(cards({ 'nvidia.com/mig-1g.5gb': 2 }), ['286m', '10Gi'], 'sevenths, rounded up');
-  t.same(cards({ 'nvidia.com/mig-3g.20gb': 1 }), ['429m', '20Gi']);
+  t.same(cards({ 'nvidia.com/mig-1g.5gb': 2 }), ['0.286', '10Gi'], 'sevenths, rounded up');
+  t.same(cards({ 'nvidia.com/mig-3g.20gb': 1 }), ['0.429', '20Gi']);
   t.same(cards({ cpu: 1 }), [null, null]);
   t.same(cards({ 'nvidia.com/gpu': 1 }, 'unheard-of'), ['1', null]);
   t.end();
@@ -137,9 +137,55 @@ test('V01, V02, V03: an amount per GPU is multiplied by the number of GPUs, and 
   const quota = withGroup({ 'gpu.cards': '1.00' });
   const share = { 'nvidia.com/vgpu-number': 2, 'nvidia.com/vgpu-cores': 30 };
   t.equal(admit(quota, 'a', 1, share).code, 'OK');
-  t.equal(used(quota, 'gpu.cards'), '600m');
+  t.equal(used(quota, 'gpu.cards'), '0.6');
   t.equal(admit(quota, 'b', 1, share).code, 'QuotaExceeded');
   t.equal(admit(quota, 'c', 1, { 'nvidia.com/vgpu-number': 1 }).code, 'QuotaExceeded');
+  t.end();
+});
+
+test('the key gpus counts GPUs of every resource, whole and in parts, and by their type', (t) => {
+  const quota = withGroup({ gpus: 20, 'gpus.A100': 2, 'gpu.cards': 20 });
+  t.equal(admit(quota, 'a', 3, { 'tencent.com/vcuda-core': 30, 'tencent.com/vcuda-memory': 4 }, 'A100').code, 'OK');
+  t.equal(admit(quota, 'b', 1, { 'nvidia.com/gpu': 1 }, 'A100').code, 'OK');
+  t.same(
+    ['gpus', 'gpus.A100', 'gpu.cards'].map((key) => used(quota, key)),
+    ['1.9', '1.9', '1.9'],
+  );
+  const refused = admit(quota, 'c', 3, { 'tencent.com/vcuda-core': 100, 'tencent.com/vcuda-memory': 4 }, 'A100');
+  t.match(
+    refused.message,
+    'requested: gpus.A100=3, used: gpus.A100=1.9, limited: gpus.A100=2, short by: gpus.A100=2.9',
+  );
+  t.end();
+});
+
+test('a workload with GPUs that no key of its group charges is admitted with a warning, and named for the group', (t) => {
+  const quota = withGroup({ 'requests.nvidia.com/gpu': 20, 'requests.nvidia.com/gpu.A100': 20 });
+  const shares = { 'tencent.com/vcuda-core': 100, 'tencent.com/vcuda-memory': 4 };
+  const decision = admit(quota, 'a', 3, shares, 'A100');
+  t.same(
+    [decision.code, decision.warnings.map(({ code, key }) => [code, key])],
+    ['OK', [['NotCharged', 'tencent.com/vcuda-core']]],
+  );
+  t.match(decision.warnings[0]?.reason, /no key of group g charges tencent\.com\/vcuda-core.*the key gpus counts/);
+  t.same(admit(quota, 'b', 1, { 'nvidia.com/gpu': 1 }, 'A100').warnings, [], 'charged');
+  t.same(admit(quota, 'c', 1, { cpu: 1 }).warnings, [], 'without a GPU');
+  t.same(quota.unchargedGpus('g'), [{ workload: 'Deployment.apps/team/a', resources: ['tencent.com/vcuda-core'] }]);
+  quota.updateGroup({ name: 'g', hard: { gpus: 20 } });
+  t.same([quota.unchargedGpus('g'), used(quota, 'gpus')], [[], '4'], 'a key that counts all of them');
+  t.same(quota.unchargedGpus('h'), [], 'no such group');
+  t.end();
+});
+
+test('memory of a GPU is not named beside its cores, and one key of a vendor is enough', (t) => {
+  const shares = { 'tencent.com/vcuda-core': 100, 'tencent.com/vcuda-memory': 4 };
+  for (const key of ['requests.tencent.com/vcuda-core', 'limits.tencent.com/vcuda-memory', 'gpu.memory', 'cash/gpus'])
+    t.same(admit(withGroup({ [key]: '100Gi' }), 'a', 1, shares).warnings, [], key);
+  const mixed = { ...shares, 'nvidia.com/mig-1g.10gb': 1 };
+  t.same(
+    admit(withGroup({ 'requests.tencent.com/vcuda-core': 500 }), 'a', 1, mixed).warnings.map(({ key }) => key),
+    ['nvidia.com/mig-1g.10gb'],
+  );
   t.end();
 });
 

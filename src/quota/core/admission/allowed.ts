@@ -4,8 +4,10 @@ import { NO_HINTS, NO_VIOLATIONS, NO_WARNINGS, type Decision } from './decision.
 import type { Key } from '../../../manifests/key.js';
 import type { Layout } from '../amounts/layout.js';
 import type { ChargeVector } from './charge-vector.js';
+import type { Workload } from '../state/workload.js';
+import { unchargedGpus } from './uncharged-gpus.js';
 
-/** The decision on most workloads: allowed without remarks. Its parts are computed when they are read. */
+/** The decision on most workloads: allowed. Its parts are computed when they are read. */
 export class AllowedDecision implements Decision {
   readonly allowed = true;
   readonly code = 'OK';
@@ -14,12 +16,20 @@ export class AllowedDecision implements Decision {
   readonly #chain: Chain;
   readonly #layout: Layout;
   readonly #delta: ChargeVector;
+  readonly #workload: Workload | null;
 
-  constructor(revision: number, chain: Chain, delta: ChargeVector, reservation: string | undefined) {
+  constructor(
+    revision: number,
+    chain: Chain,
+    delta: ChargeVector,
+    workload: Workload | null,
+    reservation: string | undefined,
+  ) {
     this.revision = revision;
     this.#chain = chain;
     this.#layout = chain.first.layout;
     this.#delta = delta;
+    this.#workload = workload;
     if (reservation !== undefined) this.reservation = reservation;
   }
 
@@ -32,7 +42,14 @@ export class AllowedDecision implements Decision {
   }
 
   get warnings(): Decision['warnings'] {
-    return NO_WARNINGS;
+    const uncharged = this.#workload === null ? [] : unchargedGpus(this.#layout, this.#workload);
+    if (uncharged.length === 0) return NO_WARNINGS;
+    const { name } = this.#chain.first;
+    return uncharged.map((key) => ({
+      code: 'NotCharged',
+      key,
+      reason: `no key of group ${name} charges ${key}, so it is not limited; the key gpus counts GPUs of every resource`,
+    }));
   }
 
   get hints(): Decision['hints'] {

@@ -16,7 +16,8 @@ export interface Violation {
 
 /** A warning about an admitted command. */
 export interface Warning {
-  readonly code: 'OverQuota' | 'Unreachable' | 'LoanOverdue' | 'LoanRefused';
+  readonly code: 'OverQuota' | 'Unreachable' | 'LoanOverdue' | 'LoanRefused' | 'NotCharged';
+  /** For NotCharged, the resource that no key of the group charges. */
   readonly key: Key;
   readonly reason: string;
 }

@@ -1,4 +1,4 @@
-import { isExtended, type Key } from '../../../manifests/key.js';
+import { GPU_COUNT, isExtended, isGpuCount, type Key } from '../../../manifests/key.js';
 
 /** Resources whose type one label declares: `gpu-type: A30` is the type of `nvidia.com/gpu`, never of `cpu`. */
 export interface TypeFamily {
@@ -25,7 +25,7 @@ export const DEFAULT_FAMILIES: readonly TypeFamily[] = [
       'nvidia.com/gpucores',
       'tencent.com/vcuda-core',
       'tencent.com/vcuda-memory',
-      'gpu.cards',
+      ...GPU_COUNT,
       'gpu.memory',
     ],
   },
@@ -68,8 +68,11 @@ export function sideOf(resource: string, among: 'request' | 'limit'): Side {
 
 /** All keys that a quantity of `resource` charges. They are compared with the keys of quotas as a whole. */
 export function expand(resource: string, side: Side, type: string): readonly Key[] {
-  return typeChain(resource, type).flatMap((name) => {
-    if (side === 'limit') return [`limits.${name}`];
-    return side === 'request' ? [name, `requests.${name}`] : [name, `requests.${name}`, `limits.${name}`];
-  });
+  const names = isGpuCount(resource) ? GPU_COUNT : [resource];
+  return names
+    .flatMap((name) => typeChain(name, type))
+    .flatMap((name) => {
+      if (side === 'limit') return [`limits.${name}`];
+      return side === 'request' ? [name, `requests.${name}`] : [name, `requests.${name}`, `limits.${name}`];
+    });
 }

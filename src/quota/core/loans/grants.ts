@@ -4,6 +4,7 @@ import { LazyDecision, type Decision, type Violation } from '../admission/decisi
 import type { Group } from '../state/group.js';
 import { MIN_PERIOD_MS, declarationOf, declaredId, readHours, type DeclaredGrant } from '../state/declared-grant.js';
 import { CASH, cashTarget, type Key } from '../../../manifests/key.js';
+import { monthOf, periodAfter, periodsBetween } from '../amounts/period.js';
 import { announceThreshold } from '../pods/threshold.js';
 import type { Quantity } from '../../../manifests/quantity.js';
 import { budgetOf } from '../admission/recompute.js';
@@ -73,7 +74,7 @@ export function addGrant(state: QuotaState, spec: GrantSpec): Decision {
     expiresAt,
     mode: spec.mode ?? 'topup',
     carryOverMax,
-    everyMs,
+    every: everyMs,
     left: null,
   };
   if (validFrom <= state.now) return begin(state, found, known.key, grant, state.now);
@@ -100,7 +101,7 @@ export function grantBegins(state: QuotaState, groupName: string, id: string, un
   const decision = begin(state, group, budget.key, grant, until);
   if (decision.allowed) return;
   state.revision++;
-  if (grant.everyMs > 0) repeat(state, group, budget, grant, until);
+  if (grant.every !== 0) repeat(state, group, budget, grant, until);
   else if (isDeclared(group, grant)) put(state, group, budget, { ...grant, validFrom: state.now + RETRY_MS });
   recordOutcome(group, grant, { refused: decision.message });
   state.groupChanged(group);
@@ -149,10 +150,10 @@ function begin(state: QuotaState, found: Group, key: Key, grant: Grant, until: n
   const others = budget.grants.filter((other) => grant.mode === 'topup' || other.left === null);
   const live: Grant = {
     ...grant,
-    id: grant.everyMs === 0 ? grant.id : `${grant.id}@${grant.validFrom}`,
+    id: grant.every === 0 ? grant.id : `${grant.id}@${grant.validFrom}`,
     amount: grant.amount + kept,
     left: grant.amount + kept,
-    everyMs: 0,
+    every: 0,
   };
   recordOutcome(group, grant, { begun: grant.validFrom, refused: '' });
   budget.grants = [...others, live];
@@ -172,11 +173,10 @@ function begin(state: QuotaState, found: Group, key: Key, grant: Grant, until: n
 
 /** Schedules the next period of a repeated grant. */
 function repeat(state: QuotaState, group: Group, budget: Budget, grant: Grant, until: number): void {
-  if (grant.everyMs === 0) return;
-  const behind = Math.floor((until - grant.validFrom) / grant.everyMs);
-  const steps = behind > MAX_CATCH_UP ? behind - MAX_CATCH_UP : 1;
-  const shift = steps * grant.everyMs;
-  const next: Grant = { ...grant, validFrom: grant.validFrom + shift, expiresAt: grant.expiresAt + shift };
+  if (grant.every === 0) return;
+  const behind = periodsBetween(grant.validFrom, until, grant.every);
+  const validFrom = periodAfter(grant.validFrom, grant.every, behind > MAX_CATCH_UP ? behind - MAX_CATCH_UP : 1);
+  const next: Grant = { ...grant, validFrom, expiresAt: grant.expiresAt + validFrom - grant.validFrom };
   if (!Number.isSafeInteger(next.validFrom)) return;
   const end = group.declared.find(({ name }) => declaredId(name) === grant.id)?.until ?? Infinity;
   if (next.validFrom < end) put(state, group, budget, { ...next, expiresAt: Math.min(next.expiresAt, end) });
@@ -206,7 +206,8 @@ export function declareGrants(state: QuotaState, group: Group, wanted: readonly 
   group.declared = wanted.map((grant) => {
     const old = before.find(({ name }) => name === grant.name);
     if (old !== undefined && isKept(grant)) return old;
-    return { ...grant, anchor: grant.from ?? old?.anchor ?? state.now, begun: old?.begun ?? null };
+    const first = grant.every === 'month' ? monthOf(state.now) : (old?.anchor ?? state.now);
+    return { ...grant, anchor: grant.from ?? first, begun: old?.begun ?? null };
   });
   for (const grant of group.declared) if (!isKept(grant)) schedule(state, group, grant);
   state.groupChanged(group);
@@ -215,16 +216,15 @@ export function declareGrants(state: QuotaState, group: Group, wanted: readonly 
 /** Schedules the first period of a declared grant: the current period, or the first one that has not begun. */
 function schedule(state: QuotaState, group: Group, grant: DeclaredGrant): void {
   const budget = budgetOf(group, grant.key);
-  const { anchor, begun, everyMs, expiresAfterMs, until } = grant;
-  if (budget === undefined || anchor === null || (everyMs === 0 && begun !== null)) return;
-  const periods = everyMs === 0 || state.now < anchor ? 0 : Math.floor((state.now - anchor) / everyMs);
-  let validFrom = anchor + periods * everyMs;
-  while (begun !== null && validFrom <= begun) validFrom += everyMs;
+  const { anchor, begun, every, expiresAfterMs, until } = grant;
+  if (budget === undefined || anchor === null || (every === 0 && begun !== null)) return;
+  let validFrom = periodAfter(anchor, every, periodsBetween(anchor, state.now, every));
+  while (begun !== null && validFrom <= begun) validFrom = periodAfter(validFrom, every, 1);
   const expiresAt = Math.min(until, expiresAfterMs === 0 ? Infinity : validFrom + expiresAfterMs);
   if (expiresAt <= state.now || validFrom >= until) return;
   const { amount, mode, carryOver: carryOverMax } = grant;
   const id = declaredId(grant.name);
-  put(state, group, budget, { id, amount, validFrom, expiresAt, mode, carryOverMax, everyMs, left: null });
+  put(state, group, budget, { id, amount, validFrom, expiresAt, mode, carryOverMax, every, left: null });
   if (validFrom <= state.now) grantBegins(state, group.name, id, state.now);
 }
 

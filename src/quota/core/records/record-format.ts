@@ -1,5 +1,6 @@
 import type { Budget, Grant } from '../state/budget.js';
 import type { Change } from '../state/change.js';
+import type { Period } from '../amounts/period.js';
 import type { DeclaredGrant } from '../state/declared-grant.js';
 import { amountOfDigits, digits } from '../amounts/digits.js';
 import type { LimitReservation } from '../state/group.js';
@@ -8,6 +9,7 @@ import type { Pod } from '../state/pod.js';
 import type {
   BudgetRecord,
   DeclaredGrantRecord,
+  GrantRecord,
   GroupRecord,
   LoanRecord,
   PodRecord,
@@ -74,8 +76,9 @@ function groupRecord(group: GroupValue): GroupRecord {
       settled: `${budget.settled}`,
       ...(budget.uncertain === 0n ? {} : { uncertain: `${budget.uncertain}` }),
       announced: budget.announced,
-      grants: budget.grants.map((grant) => ({
+      grants: budget.grants.map(({ every, ...grant }) => ({
         ...grant,
+        ...periodRecord(every),
         amount: `${grant.amount}`,
         expiresAt: finite(grant.expiresAt),
         carryOverMax: `${grant.carryOverMax}`,
@@ -85,14 +88,19 @@ function groupRecord(group: GroupValue): GroupRecord {
     ...(group.declared.length === 0
       ? {}
       : {
-          grants: group.declared.map((grant) => ({
+          grants: group.declared.map(({ every, ...grant }) => ({
             ...grant,
+            ...periodRecord(every),
             amount: `${grant.amount}`,
             carryOver: `${grant.carryOver}`,
             until: finite(grant.until),
           })),
         }),
   };
+}
+
+function periodRecord(every: Period): Pick<GrantRecord, 'everyMs' | 'monthly'> {
+  return every === 'month' ? { everyMs: 0, monthly: true } : { everyMs: every };
 }
 
 function limitReservationRecord({ generation, expiresAt, uncertain }: LimitReservation): LimitReservationRecord {
@@ -104,8 +112,9 @@ type LimitReservationRecord = NonNullable<GroupRecord['limitReservation']>;
 
 /** Parses the declared grants of a group record. */
 export function readDeclared({ grants }: GroupRecord): readonly DeclaredGrant[] {
-  return (grants ?? NO_GRANTS_RECORD).map((grant) => ({
+  return (grants ?? NO_GRANTS_RECORD).map(({ everyMs, monthly, ...grant }) => ({
     ...grant,
+    every: monthly === true ? 'month' : everyMs,
     amount: BigInt(grant.amount),
     carryOver: BigInt(grant.carryOver),
     until: grant.until ?? Infinity,
@@ -135,8 +144,9 @@ export function readBudgets(records: readonly BudgetRecord[]): Budget[] {
     settled: BigInt(record.settled),
     uncertain: BigInt(record.uncertain ?? 0),
     announced: record.announced,
-    grants: record.grants.map((grant): Grant => ({
+    grants: record.grants.map(({ everyMs, monthly, ...grant }): Grant => ({
       ...grant,
+      every: monthly === true ? 'month' : everyMs,
       amount: BigInt(grant.amount),
       expiresAt: grant.expiresAt ?? Infinity,
       carryOverMax: BigInt(grant.carryOverMax),

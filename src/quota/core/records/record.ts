@@ -43,7 +43,10 @@ export interface DeclaredGrantRecord {
   readonly amount: string;
   readonly carryOver: string;
   readonly from: number | null;
+  /** Milliseconds; 0 for a grant that is not repeated, and for calendar months. */
   readonly everyMs: number;
+  /** Whether it is repeated at calendar months; absent for no. */
+  readonly monthly?: true;
   readonly expiresAfterMs: number;
   /** Null for no end. */
   readonly until: number | null;
@@ -75,7 +78,10 @@ export interface GrantRecord {
   readonly expiresAt: number | null;
   readonly mode: 'topup' | 'reset';
   readonly carryOverMax: string;
+  /** Milliseconds; 0 for a grant that is not repeated, and for calendar months. */
   readonly everyMs: number;
+  /** Whether it is repeated at calendar months; absent for no. */
+  readonly monthly?: true;
   readonly left: string | null;
 }
 

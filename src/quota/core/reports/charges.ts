@@ -3,6 +3,7 @@ import type { Group } from '../state/group.js';
 import type { Key } from '../../../manifests/key.js';
 import type { QuotaState } from '../state/state.js';
 import type { Amounts } from './status.js';
+import { unchargedGpus } from '../admission/uncharged-gpus.js';
 import { chargeOf, type ChargeVector } from '../admission/charge-vector.js';
 import { chargedCount, type Workload } from '../state/workload.js';
 
@@ -36,6 +37,24 @@ export function* chargesOf(state: QuotaState, group: Group): Generator<Charge> {
     const pods = Math.max(...reservation.candidates.map(({ workload }) => podsOf(workload)));
     yield* charge(reservation.workload, undefined, pods);
   }
+}
+
+/** A workload whose GPUs are not limited by its group. */
+export interface UnchargedGpus {
+  /** Key by `refKey`. */
+  readonly workload: string;
+  /** The resources that name its GPUs, and that no key of the group charges. */
+  readonly resources: readonly string[];
+}
+
+/** The workloads of a group that have GPUs which no key of the group charges. O(workloads of the group). */
+export function unchargedOf(state: QuotaState, group: Group): readonly UnchargedGpus[] {
+  const found: UnchargedGpus[] = [];
+  group.workloads.forEach(state.workloads, (workload) => {
+    const resources = unchargedGpus(group.layout, workload);
+    if (resources.length > 0) found.push({ workload: workload.key, resources });
+  });
+  return found;
 }
 
 function podsOf(workload: Workload): number {

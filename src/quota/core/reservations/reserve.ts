@@ -77,7 +77,7 @@ export function reserve(state: QuotaState, demand: Demand, ttlMs: number, operat
   state.putReservation(group, key, [...others, candidate]);
   state.timers.push({ at: candidate.expiresAt, kind: 'reservation', subject: id, group: group.name });
   state.emit({ type: 'reserved', group: group.name, subject: key, amounts: chargesOf(group.layout, fit.delta) });
-  return allowed(state, fit.chain, fit.delta, id);
+  return allowed(state, fit.chain, fit.delta, workload, id);
 }
 
 /** Confirms a reservation when its object exists: the workload is charged for the admitted demand. */
@@ -109,7 +109,7 @@ export function confirm(state: QuotaState, id: string): Decision {
     subject: reservation.workload,
     amounts: chargesOf(group.layout, delta),
   });
-  return allowed(state, state.chainOf(group), delta);
+  return allowed(state, state.chainOf(group), delta, workload);
 }
 
 /**
@@ -134,7 +134,7 @@ export function cancel(state: QuotaState, id: string, expiresBy = Infinity): Dec
     candidates.filter((other) => other !== found.candidate),
   );
   state.emit({ type: 'released', group: group.name, subject: workload, amounts: chargesOf(group.layout, delta) });
-  return allowed(state, state.chainOf(group), delta);
+  return allowed(state, state.chainOf(group), delta, null);
 }
 
 /** Expires a reservation unless it was renewed, or the policy leaves its end to the owner of the engine. */

@@ -1,4 +1,5 @@
 import type { Key } from '../../../manifests/key.js';
+import type { Period } from '../amounts/period.js';
 
 /** A grant of a budget. Amounts are in base units of the key times milliseconds. */
 export interface Grant {
@@ -11,8 +12,7 @@ export interface Grant {
   /** `topup` adds to the present grants; `reset` replaces them and carries over at most `carryOverMax`. */
   readonly mode: 'topup' | 'reset';
   readonly carryOverMax: bigint;
-  /** Period of repetition; 0 for a single grant. */
-  readonly everyMs: number;
+  readonly every: Period;
   /** The unused amount; null before `validFrom`. Usage is taken from the grant that expires first. */
   readonly left: bigint | null;
 }

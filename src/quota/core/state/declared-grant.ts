@@ -1,6 +1,7 @@
 import { CASH, cashTarget, type Key } from '../../../manifests/key.js';
 import { HOUR_MS, readQuantity, type Quantity } from '../../../manifests/quantity.js';
 import type { Refusal } from '../amounts/refusal.js';
+import { LAST_MONTHLY_DAY, isMonthlyDay, type Period } from '../amounts/period.js';
 import { readDuration, readMoment, type Duration, type Moment } from '../amounts/time.js';
 
 /**
@@ -18,7 +19,7 @@ export interface GroupGrant {
   readonly persons?: number | undefined;
   /** Time of the first grant; by default the time of the declaration. */
   readonly from?: Moment | undefined;
-  /** Period of repetition; by default the grant is given once. */
+  /** Period of repetition: a duration, or `month` for calendar months in UTC; by default the grant is given once. */
   readonly every?: Duration | undefined;
   /** The unused part expires this long after the grant; by default it stays. */
   readonly expiresAfter?: Duration | undefined;
@@ -40,8 +41,7 @@ export interface DeclaredGrant {
   readonly carryOver: bigint;
   /** Null if the specification has none. */
   readonly from: number | null;
-  /** 0 for a single grant. */
-  readonly everyMs: number;
+  readonly every: Period;
   /** 0 for none. */
   readonly expiresAfterMs: number;
   /** Infinity for none. */
@@ -92,19 +92,24 @@ export function readGrants(grants: readonly GroupGrant[], cash: ReadonlyMap<Key,
       );
     if (!Number.isSafeInteger(persons) || persons < 1 || persons > MAX_PERSONS)
       return refuse('InvalidCount', `${where}: persons: expected a whole number from 1 to ${MAX_PERSONS}`);
-    const everyMs = grant.every === undefined ? 0 : readDuration(grant.every);
-    if (Number.isNaN(everyMs) || (grant.every !== undefined && everyMs < MIN_PERIOD_MS))
-      return refuse('InvalidTime', `${where}: every: expected a duration of at least 1m, such as 7d or 168h`);
+    const every = grant.every === undefined ? 0 : grant.every === 'month' ? 'month' : readDuration(grant.every);
+    if (grant.every !== undefined && every !== 'month' && !(every >= MIN_PERIOD_MS))
+      return refuse('InvalidTime', `${where}: every: expected a duration of at least 1m, such as 7d or 168h, or month`);
     const expiresAfterMs = grant.expiresAfter === undefined ? 0 : readDuration(grant.expiresAfter);
     if (Number.isNaN(expiresAfterMs) || (grant.expiresAfter !== undefined && expiresAfterMs === 0))
       return refuse('InvalidTime', `${where}: expiresAfter: expected a duration, such as 7d or 168h`);
     const from = grant.from === undefined ? null : readMoment(grant.from);
     if (Number.isNaN(from))
       return refuse('InvalidTime', `${where}: from: expected a time such as 2026-03-02T08:00:00Z`);
+    if (every === 'month' && from !== null && !isMonthlyDay(from))
+      return refuse(
+        'InvalidTime',
+        `${where}: from: with every: month, expected a day from 1 to ${LAST_MONTHLY_DAY}, which every month has`,
+      );
     const until = grant.until === undefined ? Infinity : readMoment(grant.until);
     if (Number.isNaN(until) || until <= (from ?? 0))
       return refuse('InvalidTime', `${where}: until: expected a time after from, such as 2026-12-31T00:00:00Z`);
-    const mode = grant.mode ?? (everyMs > 0 ? 'reset' : 'topup');
+    const mode = grant.mode ?? (every === 0 ? 'topup' : 'reset');
     if (mode !== 'topup' && mode !== 'reset')
       return refuse(
         'InvalidMode',
@@ -118,7 +123,7 @@ export function readGrants(grants: readonly GroupGrant[], cash: ReadonlyMap<Key,
       amount: amount * BigInt(persons),
       carryOver,
       from,
-      everyMs,
+      every,
       expiresAfterMs,
       until,
       mode,
@@ -133,15 +138,15 @@ export function readGrants(grants: readonly GroupGrant[], cash: ReadonlyMap<Key,
 /** A text that is equal for equal declarations. */
 export function declarationOf(grants: readonly DeclaredGrant[]): string {
   return grants
-    .map(({ name, key, amount, carryOver, from, everyMs, expiresAfterMs, until, mode }) =>
-      [name, key, amount, carryOver, from, everyMs, expiresAfterMs, until, mode].join(' '),
+    .map(({ name, key, amount, carryOver, from, every, expiresAfterMs, until, mode }) =>
+      [name, key, amount, carryOver, from, every, expiresAfterMs, until, mode].join(' '),
     )
     .join('\n');
 }
 
 /** The grant in the form of a specification. */
 export function toGroupGrant(grant: DeclaredGrant): GroupGrant {
-  const { name, key, amount, carryOver, from, everyMs, expiresAfterMs, until, mode } = grant;
+  const { name, key, amount, carryOver, from, every, expiresAfterMs, until, mode } = grant;
   return {
     name,
     key: CASH + key,
@@ -149,7 +154,7 @@ export function toGroupGrant(grant: DeclaredGrant): GroupGrant {
     mode,
     ...(carryOver === 0n ? {} : { carryOver }),
     ...(from === null ? {} : { from }),
-    ...(everyMs === 0 ? {} : { every: everyMs }),
+    ...(every === 0 ? {} : { every }),
     ...(expiresAfterMs === 0 ? {} : { expiresAfter: expiresAfterMs }),
     ...(until === Infinity ? {} : { until }),
   };

@@ -1,5 +1,6 @@
 import type { Amount } from '../../../manifests/amount.js';
-import { isObjectResource, type Key } from '../../../manifests/key.js';
+import { gpuResourceOf } from '../../../manifests/gpu-resources.js';
+import { isGpuCount, isObjectResource, type Key } from '../../../manifests/key.js';
 import type { Layout } from '../amounts/layout.js';
 import { expand, familyOf, type Side, type TypeFamily, type Types } from '../amounts/type-family.js';
 
@@ -28,12 +29,14 @@ export interface Plan {
   readonly mustSpecify: Key | null;
   /** With strict types: a typed key of the group that an untyped request would avoid; null for none. */
   readonly mustType: Key | null;
+  /** Resources that name GPUs of the pod, of which neither the amount nor any derived one charges a key. */
+  readonly unchargedGpus: readonly string[];
 }
 
 /** The pod itself as a need of a plan: 1 per pod. */
 export const POD = -1;
 
-const NO_PLAN: Plan = { slots: [], needs: [], mustSpecify: null, mustType: null };
+const NO_PLAN: Plan = { slots: [], needs: [], mustSpecify: null, mustType: null, unchargedGpus: [] };
 
 /** Number of recently used amounts that a shape keeps for sharing. */
 const RECENT = 256;
@@ -155,7 +158,24 @@ export class RequestShape {
     };
     this.needs.forEach((_, index) => this.keysOf(index).forEach((key) => charge(key, index)));
     if (this.#isPod) charge('pods', POD);
-    return { slots, needs, mustSpecify: this.#mustSpecify(layout), mustType: this.#mustType(layout) };
+    return {
+      slots,
+      needs,
+      mustSpecify: this.#mustSpecify(layout),
+      mustType: this.#mustType(layout),
+      unchargedGpus: this.#unchargedGpus(needs),
+    };
+  }
+
+  #unchargedGpus(charging: readonly number[]): readonly string[] {
+    const gpus = this.needs.map(({ resource }) => gpuResourceOf(resource));
+    const isDerived = (index: number): boolean => {
+      const { resource } = this.needs[index] as Need;
+      return isGpuCount(resource) || resource === 'gpu.memory';
+    };
+    if (charging.some((need) => need !== POD && isDerived(need))) return [];
+    const charged = new Set(charging.map((need) => gpus[need]));
+    return [...new Set(gpus.flatMap((gpu) => gpu ?? []))].filter((gpu) => !charged.has(gpu));
   }
 
   #mustSpecify(layout: Layout): Key | null {

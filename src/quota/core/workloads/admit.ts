@@ -39,7 +39,7 @@ export function place(state: QuotaState, old: Workload | undefined, workload: Wo
   if (fit.decision !== null) return denied(state, workload.key, group.name, fit.decision);
   if (!dryRun && (old === undefined || !isSame(old, workload) || state.reservedIn.has(workload.key)))
     put(state, group, old, workload, fit);
-  return allowed(state, fit.chain, fit.delta);
+  return allowed(state, fit.chain, fit.delta, workload);
 }
 
 /** Whether two entries of one object charge the same. */
@@ -99,8 +99,15 @@ export function releaseWorkload(state: QuotaState, ref: WorkloadRef): Decision {
   });
 }
 
-export function allowed(state: QuotaState, chain: Chain, delta: ChargeVector, reservation?: string): Decision {
-  return new AllowedDecision(state.revision, chain, delta, reservation);
+/** The decision that charges `delta` for `workload`; null for a change that releases only. */
+export function allowed(
+  state: QuotaState,
+  chain: Chain,
+  delta: ChargeVector,
+  workload: Workload | null,
+  reservation?: string,
+): Decision {
+  return new AllowedDecision(state.revision, chain, delta, workload, reservation);
 }
 
 /** Emits a refusal as an event and returns it. */

@@ -43,7 +43,9 @@ export function checkHpa(
   const group = state.group(old.group);
   if (group === undefined) return refusal(state, 'GroupNotFound', `there is no group ${old.group}`);
   const fit = test(state, group, scaled, chargeOf(state, group, key, old), state.now);
-  return fit.decision === null ? allowed(state, fit.chain, fit.delta) : denied(state, key, group.name, fit.decision);
+  return fit.decision === null
+    ? allowed(state, fit.chain, fit.delta, scaled)
+    : denied(state, key, group.name, fit.decision);
 }
 
 function scaledTo(

@@ -38,7 +38,7 @@ test('a group can limit every key to which a valid request is expanded', (t) => 
   const type = fc.array(part, { maxLength: 3 }).map((parts) => parts.join('.'));
   fc.assert(
     fc.property(
-      fc.constantFrom('cpu', 'memory', 'gpu.cards', 'nvidia.com/gpu', 'nvidia.com/gpu.shared', 'a-b.c/d_e'),
+      fc.constantFrom('cpu', 'memory', 'gpu.cards', 'gpus', 'nvidia.com/gpu', 'nvidia.com/gpu.shared', 'a-b.c/d_e'),
       fc.constantFrom('request' as const, 'limit' as const, 'both' as const),
       type,
       (resource, side, name) => expand(resource, side, name).every((key) => keyProblem(key) === null),

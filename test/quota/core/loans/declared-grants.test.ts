@@ -203,3 +203,42 @@ test('an unreadable grant refuses the group, with its name and the expected valu
   t.match(twice, { code: 'GrantExists' });
   t.end();
 });
+
+test('a monthly grant is given on the first of each calendar month, at once for the current one, also after a restart', async (t) => {
+  const monthly = { name: 'monthly', key: KEY, amount: 100, every: 'month', carryOver: 10 };
+  let now = Date.parse('2027-01-30T12:00:00Z');
+  const memory = new SharedMemory();
+  const open = () => createEngine({ store: new MemoryStore(memory), clock: () => now });
+  let engine = await open();
+  const made = await engine.createGroup({ name: 'team', hard: { [KEY]: 0 }, grants: [monthly] });
+  t.ok(made.allowed, made.message);
+  const seen = async (at: string) => {
+    now = Date.parse(at);
+    await engine.tick();
+    const [budget] = engine.status('team')?.budgets ?? [];
+    return [Number(budget?.granted ?? 0n) / HOUR, new Date(budget?.nextGrantAt ?? 0).toISOString()];
+  };
+  t.same(await seen('2027-01-30T12:00:00Z'), [100, '2027-02-01T00:00:00.000Z']);
+  t.same(await seen('2027-02-01T00:00:00Z'), [110, '2027-03-01T00:00:00.000Z'], 'with the carry-over');
+  engine = await open();
+  t.same(await seen('2027-02-28T23:59:59Z'), [110, '2027-03-01T00:00:00.000Z']);
+  t.same(await seen('2027-03-01T00:00:00Z'), [110, '2027-04-01T00:00:00.000Z']);
+  t.same(await seen('2028-02-29T00:00:00Z'), [110, '2028-03-01T00:00:00.000Z'], 'after eleven months without commands');
+  t.match(engine.status('team')?.grants, [{ name: 'monthly', every: 'month' }]);
+  t.end();
+});
+
+test('a monthly grant begins on the day of its first time, which every month must have', (t) => {
+  const monthly = { name: 'monthly', key: KEY, amount: 100, every: 'month' };
+  const team = burning(0, [{ ...monthly, from: '2026-02-15T08:00:00Z' }]);
+  t.ok(team.made.allowed, team.made.message);
+  t.same(team.at(0), { granted: 100, used: 0, left: 100, next: Date.parse('2026-03-15T08:00:00Z') });
+  t.equal(team.at(14 * DAY).next, Date.parse('2026-04-15T08:00:00Z'));
+  const late = burning(0, [{ ...monthly, from: '2026-01-31T08:00:00Z' }]).made;
+  t.match(late.message, /from: with every: month, expected a day from 1 to 28/);
+  t.match(
+    burning(0, [{ ...monthly, every: 'year' }]).made.message,
+    /expected a duration of at least 1m, such as 7d or 168h, or month/,
+  );
+  t.end();
+});
