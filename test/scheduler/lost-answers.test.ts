@@ -23,7 +23,7 @@ import { node, pod, type PodObject } from './objects.js';
 import { cases } from '../cases.js';
 
 /** Of all kinds together. */
-const HISTORIES = cases(80, 4_000);
+const HISTORIES = cases(80, 1_600);
 /** Restarts, silences and failovers, each or not. */
 const KINDS = 8;
 
