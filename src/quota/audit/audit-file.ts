@@ -1,7 +1,8 @@
-import { createReadStream } from 'node:fs';
-import { open, type FileHandle } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
 import type { QuotaEvent } from '../core/state/event.js';
 import { linesOf } from '../lines.js';
+import { openRegularFile, READ_AND_APPEND } from '../store/regular-file.js';
 import { AuditChain, isAuditLine, verifyChain, type BrokenChain, type ChainEnd } from './chain.js';
 
 /** An open audit file. */
@@ -28,7 +29,7 @@ export async function openAuditFile(
   path: string,
   failed: AuditFailed = () => undefined,
 ): Promise<{ readonly ok: true; readonly file: AuditFile } | BrokenChain> {
-  const handle = await open(path, 'a+', 0o640);
+  const handle = await openRegularFile(path, READ_AND_APPEND);
   await cutTornLine(handle);
   const known = await verifyAuditFile(path);
   if (!known.ok) {
@@ -112,7 +113,8 @@ async function cutTornLine(handle: FileHandle): Promise<void> {
 
 /** Verifies an audit file; an empty file is an empty chain. */
 export async function verifyAuditFile(path: string, head?: string): ReturnType<typeof verifyChain> {
-  return verifyAuditStream(createReadStream(path), head);
+  const file = await openRegularFile(path, constants.O_RDONLY);
+  return verifyAuditStream(file.createReadStream(), head);
 }
 
 /** Verifies the lines of a stream; with `amongOthers`, only the audit lines of a log. */

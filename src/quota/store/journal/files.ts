@@ -1,5 +1,6 @@
-import { mkdir, open, readFile, readdir, rename, unlink, type FileHandle } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, unlink, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readRegularFile } from '../regular-file.js';
 
 /** File operations of a journal; tests replace them with ones that stop at any byte. */
 export interface JournalFiles {
@@ -40,7 +41,7 @@ export function directoryFiles(directory: string, durable: boolean, isReadOnly =
       if (!isReadOnly) await mkdir(directory, { recursive: true, mode: 0o750 });
       return readdir(directory);
     },
-    read: (name) => readFile(join(directory, name)),
+    read: (name) => readRegularFile(join(directory, name)),
     async create(name) {
       const handle = await open(join(directory, name), 'wx', 0o640);
       await syncDirectory();

@@ -80,7 +80,17 @@ export class JournalStore implements Store {
     return new JournalStore(files, lock, options);
   }
 
+  /** A journal that cannot be read is closed, so that it can be opened again once it is repaired. */
   async load(sink: RecordSink): Promise<Loaded> {
+    try {
+      return await this.#load(sink);
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
+  async #load(sink: RecordSink): Promise<Loaded> {
     // Read before the list: the owner of the directory may begin further journals meanwhile.
     const newest = await this.#newest();
     const names = await this.#files.list();

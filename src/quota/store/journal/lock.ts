@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { open } from 'node:fs/promises';
+import { openRegularFile, READ_AND_APPEND } from '../regular-file.js';
 
 /** Exclusive ownership of a directory until `release`. */
 export interface Lock {
@@ -15,7 +15,7 @@ const LOCKED = 1;
  * therefore flock(1) inherits the open file and locks it. The file stays; only its lock counts.
  */
 export async function takeLock(path: string): Promise<Lock> {
-  const file = await open(path, 'a+', 0o640);
+  const file = await openRegularFile(path, READ_AND_APPEND);
   try {
     const code = await flock(file.fd);
     if (code === LOCKED) {
