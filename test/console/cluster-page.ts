@@ -1,31 +1,13 @@
 import { test } from 'tap';
-import type { Page } from 'playwright-core';
-import { DESKTOP, keep, keepsScreenshots, noBrowser, PHONE } from '../page/browser.js';
-import { consolePages } from './console-pages.js';
+import { DESKTOP, keep, noBrowser, PHONE } from '../page/browser.js';
+import { openConsole, SCHEMES } from './console-pages.js';
 import { agentObject, clusterObjects, nodeObject, podObject } from './cluster-objects.js';
 import { cards } from '../agent/gpus.js';
 import { runPod, startedNode } from '../agent/node.js';
 import { simplePod } from '../agent/pods.js';
-import { runningConsole, type RunningConsole } from './fixture.js';
+import { runningConsole } from './fixture.js';
 
 const skip = noBrowser;
-/** Dark mode changes colours alone: people look at it. */
-const SCHEMES = keepsScreenshots ? (['light', 'dark'] as const) : (['light'] as const);
-
-/** Opens the page of the console and enters the token of a user. */
-async function open(
-  { base }: RunningConsole,
-  user: string,
-  options = DESKTOP,
-  path = '/',
-): Promise<{ readonly page: Page; readonly complaints: () => string[] }> {
-  const { page, complaints } = await consolePages.open(base, path, options);
-  await page.locator('#token-text').fill(user);
-  await page.locator('#token-text').press('Enter');
-  // Until it has a token, the page is refused.
-  return { page, complaints: () => complaints.filter((line) => !line.includes('401')) };
-}
-
 test('the console shows the cluster', { skip }, async (t) => {
   t.test('nodes, GPUs and slices appear, and changes within seconds', async (t) => {
     const console = await runningConsole(t, (server) => {
@@ -33,7 +15,7 @@ test('the console shows the cluster', { skip }, async (t) => {
       server.seed('nodes', nodeObject('gpu-node-2', { gpus: 2, unhealthy: { 1: 'fallen off the bus' } }));
       server.seed('pods', podObject('bert', { node: 'gpu-node-1', gpus: [2] }));
     });
-    const { page, complaints } = await open(console, 'operator');
+    const { page, complaints } = await openConsole(console, 'operator');
     await page.locator('a.node').nth(1).waitFor();
     await page.locator('.bars .segment').first().waitFor();
     t.match(await page.locator('a.node').first().textContent(), /gpu-node-1.*3 whole GPUs free.*4 GPUs · NVIDIA A100/s);
@@ -54,7 +36,7 @@ test('the console shows the cluster', { skip }, async (t) => {
       server.seed('pods', agentObject('gpu-node-1'));
       server.seed('pods', agentObject('gpu-node-2', '2026-11-22T22:14:03Z'));
     });
-    const { page } = await open(console, 'operator', { ...DESKTOP, timezoneId: 'UTC' });
+    const { page } = await openConsole(console, 'operator', { ...DESKTOP, timezoneId: 'UTC' });
     await page.locator('.bars .segment').nth(2).waitFor();
     const states = await page.locator('a.node .state').allTextContents();
     t.same(states, ['70 cores free in parts', 'as of 2026-11-22 22:14', 'no agent runs on it']);
@@ -77,7 +59,7 @@ test('the console shows the cluster', { skip }, async (t) => {
       server.seed('pods', podObject('bert', { node: 'gpu-node-1', gpus: [0] }));
       server.seed('pods', podObject('late', { cores: 100, blocks: 0, unscheduled: '0/2 nodes are available' }));
     });
-    const { page, complaints } = await open(console, 'operator', DESKTOP, '/#/waiting');
+    const { page, complaints } = await openConsole(console, 'operator', DESKTOP, '/#/waiting');
     await page.locator('a.pod', { hasText: 'late' }).press('Enter');
     await page.locator('.nodes-explained tbody tr').nth(1).waitFor();
     const reasons = await page.locator('.reasons').textContent();
@@ -95,7 +77,7 @@ test('the console shows the cluster', { skip }, async (t) => {
       for (const name of names)
         server.seed('pods', podObject(name, { node: 'gpu-node-1', gpus: [0], cores: 5, blocks: 4 }));
     });
-    const { page } = await open(console, 'operator');
+    const { page } = await openConsole(console, 'operator');
     await page.locator('.bars .segment').nth(11).waitFor();
     const marksOf = async (selector: string) =>
       await page.evaluate<string[]>(`[...document.querySelectorAll('${selector}')].map((one) => one.className)`);
@@ -124,7 +106,7 @@ test('the console shows the cluster', { skip }, async (t) => {
           }),
         );
       });
-      const { page, complaints } = await open(console, 'operator', options);
+      const { page, complaints } = await openConsole(console, 'operator', options);
       await page.locator('a.node').nth(39).waitFor();
       await page.locator('.bars .segment').first().waitFor();
       for (const scheme of SCHEMES) {
@@ -151,7 +133,7 @@ test('the console shows the cluster', { skip }, async (t) => {
       server.seed('pods', agentObject('gpu-node-1'));
       server.reach = () => node.agent.httpPort();
     });
-    const { page, complaints } = await open(console, 'operator');
+    const { page, complaints } = await openConsole(console, 'operator');
     await page.locator('a.node').press('Enter');
     await page.locator('a.slice', { hasText: wanted.name }).waitFor();
     t.equal(await page.locator('.gpu').count(), 2);

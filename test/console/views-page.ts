@@ -1,28 +1,13 @@
 import { test } from 'tap';
 import type { Page } from 'playwright-core';
-import { DESKTOP, keep, keepsScreenshots, noBrowser, PHONE } from '../page/browser.js';
-import { consolePages } from './console-pages.js';
+import { DESKTOP, keep, noBrowser, PHONE } from '../page/browser.js';
+import { openConsole, SCHEMES } from './console-pages.js';
 import { nodeObject, podObject } from './cluster-objects.js';
-import { runningConsole, type RunningConsole } from './fixture.js';
+import { runningConsole } from './fixture.js';
 import { fullCluster, GPU, LONG_GROUP } from './full-cluster.js';
 import { claimingPod, claimObject, eventObject, groupObject, serveClaims } from './quota-objects.js';
 
 const skip = noBrowser;
-/** Dark mode changes colours alone: people look at it. */
-const SCHEMES = keepsScreenshots ? (['light', 'dark'] as const) : (['light'] as const);
-
-async function open(
-  { base }: RunningConsole,
-  user: string,
-  options = DESKTOP,
-  path = '/',
-): Promise<{ readonly page: Page; readonly complaints: () => string[] }> {
-  const { page, complaints } = await consolePages.open(base, path, options);
-  await page.locator('#token-text').fill(user);
-  await page.locator('#token-text').press('Enter');
-  return { page, complaints: () => complaints.filter((line) => !line.includes('401')) };
-}
-
 async function show(page: Page, view: string): Promise<void> {
   await page.evaluate(`location.hash = '#/${view}'`);
   await page.locator(`body[data-view="${view}"]`).waitFor();
@@ -35,7 +20,7 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
   ] as const)
     t.test(`every view fits the window: ${name}`, async (t) => {
       const console = await runningConsole(t, fullCluster);
-      const { page, complaints } = await open(console, 'operator', options);
+      const { page, complaints } = await openConsole(console, 'operator', options);
       await page.locator('.tabs a[href="#/claims"]').waitFor();
       await page.locator('.tabs a[href="#/quota"]', { hasText: '4' }).waitFor();
       for (const scheme of SCHEMES) {
@@ -62,7 +47,7 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
 
   t.test('quota: limits, use and hours, as a tree that opens by keyboard', async (t) => {
     const console = await runningConsole(t, fullCluster);
-    const { page, complaints } = await open(console, 'operator', DESKTOP, '/#/quota');
+    const { page, complaints } = await openConsole(console, 'operator', DESKTOP, '/#/quota');
     await page.locator('.quota .head', { hasText: 'company' }).waitFor();
     t.same(await page.locator('.quota .branch').allTextContents(), ['company', 'research', 'vision', LONG_GROUP]);
     t.match(
@@ -93,7 +78,7 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
 
   t.test('fair shares: what the arbitrator decided, for whom, and from when', async (t) => {
     const console = await runningConsole(t, fullCluster);
-    const { page, complaints } = await open(console, 'operator', DESKTOP, '/#/shares');
+    const { page, complaints } = await openConsole(console, 'operator', DESKTOP, '/#/shares');
     await page.locator('.plans li').first().waitFor();
     t.match(await page.locator('.plans li').allTextContents(), [
       /^first uses more than its fair share of nvidia\.com\/gpu while others wait: its pods may be evicted from 2026-12-01 /,
@@ -106,7 +91,7 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
 
   t.test('events: those of this project and refused pods, equal ones folded, by the filter', async (t) => {
     const console = await runningConsole(t, fullCluster);
-    const { page, complaints } = await open(console, 'operator', DESKTOP, '/#/events');
+    const { page, complaints } = await openConsole(console, 'operator', DESKTOP, '/#/events');
     await page.locator('.events .warning', { hasText: 'default/bert: main: 40 is more than 30' }).waitFor();
     await page.locator('.events .warning', { hasText: 'default/refused: no GPU has 30 cores free' }).waitFor();
     t.match(await page.locator('.events .fold').textContent(), /GPUAssigned4 times since /);
@@ -129,7 +114,7 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
 
   t.test('claims: devices, pods and why one waits, also beside the slices of the node', async (t) => {
     const console = await runningConsole(t, fullCluster);
-    const { page, complaints } = await open(console, 'operator', DESKTOP, '/#/claims');
+    const { page, complaints } = await openConsole(console, 'operator', DESKTOP, '/#/claims');
     await page.locator('a.claim').nth(1).waitFor();
     t.match(await page.locator('a.claim').allTextContents(), [
       /^bigdefault100 cores, 80 GiBwaiting.*pod train: cannot allocate all claims$/,
@@ -159,7 +144,7 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
       for (const name of claim.pods)
         server.seed('pods', claimingPod(podObject(name, { node: 'gpu-node-1' }), 'shared'));
     });
-    const { page, complaints } = await open(console, 'operator');
+    const { page, complaints } = await openConsole(console, 'operator');
     await page.locator('.bars .segment').nth(1).waitFor();
     const widths = await page.evaluate(
       `[...document.querySelectorAll('.bars .segment')].map(({ style }) => style.width)`,
@@ -174,7 +159,7 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
       server.seed('nodes', nodeObject('gpu-node-2', { gpus: 1 }));
       server.seed('pods', podObject('next', { cores: 100, blocks: 0 }));
     });
-    const { page, complaints } = await open(console, 'operator', DESKTOP, '/#/waiting');
+    const { page, complaints } = await openConsole(console, 'operator', DESKTOP, '/#/waiting');
     const cells = page.locator('.shapes tr', { hasText: 'vcuda-core=100' }).locator('td');
     await cells.first().waitFor();
     t.match(await cells.allTextContents(), ['1', '2', /gpu-node-[12] \(1\), /, /tencent\.com\/vcuda-core on 2 nodes/]);
@@ -187,7 +172,7 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
 
   t.test('a view that a user or a cluster does not have is hidden, and the overview says why', async (t) => {
     const console = await runningConsole(t, (server) => server.seed('nodes', nodeObject('gpu-node-1', { gpus: 2 })));
-    const { page, complaints } = await open(console, 'technician', DESKTOP, '/');
+    const { page, complaints } = await openConsole(console, 'technician', DESKTOP, '/');
     await page.locator('.hidden-views li', { hasText: 'Quota: The API server does not serve' }).waitFor();
     await page.locator('.hidden-views li', { hasText: 'Events: You may not list events' }).waitFor();
     t.same(await page.locator('.tabs a').count(), 1, 'nodes alone');
