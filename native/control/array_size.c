@@ -75,10 +75,12 @@ static uint64_t bits_per_pixel(CUarray_format format, unsigned int channels) {
   return 128;
 }
 
-bool array_is_valid(const CUDA_ARRAY3D_DESCRIPTOR *array) {
-  bool layered = (array->Flags & CUDA_ARRAY3D_LAYERED) != 0, cube = (array->Flags & CUDA_ARRAY3D_CUBEMAP) != 0;
-  if (array->Width == 0 || (layered && array->Depth == 0)) return false;
-  return !cube || (array->Height == array->Width && array->Depth > 0 && array->Depth % 6 == 0);
+bool array_has_channels(const CUDA_ARRAY3D_DESCRIPTOR *array) {
+  unsigned int channels = array->NumChannels;
+  for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+    if (formats[i].format == array->Format && !formats[i].of_pixel)
+      return channels == 1 || channels == 2 || channels == 4;
+  return true;
 }
 
 static uint64_t at_least_one(uint64_t size) {

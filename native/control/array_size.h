@@ -9,8 +9,8 @@
 /* Bytes of an array; 0 if it has no memory of its own (sparse, mapped later); UINT64_MAX on overflow. */
 uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array);
 
-/* False for a shape that no driver accepts. */
-bool array_is_valid(const CUDA_ARRAY3D_DESCRIPTOR *array);
+/* False for a number of channels that its format cannot have; true for an unknown format. */
+bool array_has_channels(const CUDA_ARRAY3D_DESCRIPTOR *array);
 
 /* Bytes of all levels of a mipmapped array. Levels beyond the possible number are ignored. */
 uint64_t mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int levels);

@@ -1,4 +1,5 @@
 /* Arrays and mipmapped arrays. */
+#include "array_extents.h"
 #include "array_size.h"
 #include "control.h"
 #include "devices.h"
@@ -16,8 +17,20 @@ static CUDA_ARRAY3D_DESCRIPTOR widened(const CUDA_ARRAY3D_DESCRIPTOR_v1 *array) 
   };
 }
 
+static int attribute(CUdevice device, CUdevice_attribute name) {
+  int value = 0;
+  return driver.cuDeviceGetAttribute(&value, name, device) == CUDA_SUCCESS ? value : 0;
+}
+
+/* False for an array that the driver rejects on every device like the current one, however much memory it has. */
+static bool is_valid(const CUDA_ARRAY3D_DESCRIPTOR *array, bool mipmapped) {
+  CUdevice current;
+  if (!array_has_shape(array) || !array_has_channels(array)) return false;
+  return driver.cuCtxGetDevice(&current) != CUDA_SUCCESS || array_has_room(array, mipmapped, current, attribute);
+}
+
 static bool reserve(struct memory_reservation *reservation, CUcontext *context, const CUDA_ARRAY3D_DESCRIPTOR *array) {
-  return memory_reserve_if(array_is_valid(array), reservation, devices_current(context), array_bytes(array),
+  return memory_reserve_if(is_valid(array, false), reservation, devices_current(context), array_bytes(array),
                            VGPU_DENIED_ARRAY);
 }
 
@@ -81,7 +94,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESC
   if (!control_enforces() || array == NULL || asked == NULL) return driver.cuMipmappedArrayCreate(array, asked, levels);
   CUcontext context;
   struct memory_reservation mine;
-  bool valid = array_is_valid(asked) && levels > 0;
+  bool valid = is_valid(asked, true) && levels > 0;
   if (!memory_reserve_if(valid, &mine, devices_current(&context), mipmap_bytes(asked, levels), VGPU_DENIED_MIPMAP))
     return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = driver.cuMipmappedArrayCreate(array, asked, levels);

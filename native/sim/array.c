@@ -1,5 +1,7 @@
 #include "array.h"
 
+#include "array_extents.h"
+#include "attribute.h"
 #include "capture.h"
 #include "context.h"
 #include "memory.h"
@@ -11,9 +13,6 @@ enum {
   MIPMAP_MAGIC = 0x4d495050,
   ROW_ALIGNMENT = 64,
   ALIGNMENT = 512,
-  MAX_1D = 131072,
-  MAX_LAYERS = 2048,
-  MAX_3D = 16384,
   KNOWN_FLAGS = 0xff,
 };
 
@@ -73,16 +72,12 @@ static size_t at_least_one(size_t value) {
   return value == 0 ? 1 : value;
 }
 
-/* Computes the memory layout of the array. */
-static CUresult lay_out(CUarray array) {
+/* Computes the memory layout of the array, or of a level of a mipmapped one. */
+static CUresult lay_out(CUarray array, bool mipmapped) {
   const CUDA_ARRAY3D_DESCRIPTOR_v2 *d = &array->described;
-  bool layered = (d->Flags & CUDA_ARRAY3D_LAYERED) != 0, cube = (d->Flags & CUDA_ARRAY3D_CUBEMAP) != 0;
   size_t texel = texel_bytes(d);
-  NEED(texel > 0 && d->Width > 0 && d->Width <= MAX_1D && d->Height <= MAX_1D &&
-       (d->Flags & ~(unsigned)KNOWN_FLAGS) == 0);
-  NEED(layered ? d->Depth > 0 && d->Depth <= MAX_LAYERS : d->Depth <= MAX_3D);
-  NEED(layered || cube || d->Depth == 0 || d->Height > 0);
-  NEED(!cube || (d->Height == d->Width && d->Depth > 0 && d->Depth % 6 == 0 && (layered || d->Depth == 6)));
+  NEED(texel > 0 && (d->Flags & ~(unsigned)KNOWN_FLAGS) == 0);
+  NEED(array_has_shape(d) && array_has_room(d, mipmapped, 0, attribute_constant));
   array->pitch = (d->Width * texel + ROW_ALIGNMENT - 1) / ROW_ALIGNMENT * ROW_ALIGNMENT;
   array->rows = at_least_one(d->Height);
   array->planes = at_least_one(d->Depth);
@@ -96,7 +91,7 @@ static size_t bytes_of(const struct CUarray_st *array) {
 
 CUresult array_size(const CUDA_ARRAY3D_DESCRIPTOR_v2 *described, size_t *size) {
   struct CUarray_st array = {.described = *described};
-  TRY(lay_out(&array));
+  TRY(lay_out(&array, false));
   *size = bytes_of(&array);
   return CUDA_SUCCESS;
 }
@@ -112,7 +107,7 @@ static CUresult create(CUarray *result, const CUDA_ARRAY3D_DESCRIPTOR_v2 *descri
   if (array == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
   array->magic = ARRAY_MAGIC;
   array->described = *described;
-  CUresult made = lay_out(array);
+  CUresult made = lay_out(array, false);
   if (made == CUDA_SUCCESS) made = memory_allocate(context, bytes_of(array), MEMORY_LINEAR, &array->memory);
   if (made != CUDA_SUCCESS) {
     free(array);
@@ -240,7 +235,7 @@ static CUresult lay_out_levels(CUmipmappedArray array, const CUDA_ARRAY3D_DESCRI
     level->described.Width = halved(described->Width, array->levels);
     level->described.Height = halved(described->Height, array->levels);
     if (!stacked) level->described.Depth = halved(described->Depth, array->levels);
-    TRY(lay_out(level));
+    TRY(lay_out(level, true));
     level->base = *size;
     *size += bytes_of(level);
   }

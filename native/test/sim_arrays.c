@@ -43,7 +43,9 @@ int main(void) {
   CHECK_EQ(cuArray3DCreate_v2(&array, &wrong), CUDA_ERROR_INVALID_VALUE);
   wrong = (CUDA_ARRAY3D_DESCRIPTOR_v2){16, 16, 0, CU_AD_FORMAT_FLOAT, 3, 0};
   CHECK_EQ(cuArray3DCreate_v2(&array, &wrong), CUDA_ERROR_INVALID_VALUE);
-  wrong = (CUDA_ARRAY3D_DESCRIPTOR_v2){131072, 131072, 0, CU_AD_FORMAT_FLOAT, 4, 0};
+  wrong = (CUDA_ARRAY3D_DESCRIPTOR_v2){131072, 65537, 0, CU_AD_FORMAT_FLOAT, 4, 0};
+  CHECK_EQ(cuArray3DCreate_v2(&array, &wrong), CUDA_ERROR_INVALID_VALUE);
+  wrong.Height = 65536;
   CHECK_EQ(cuArray3DCreate_v2(&array, &wrong), CUDA_ERROR_OUT_OF_MEMORY);
   OK(cuMipmappedArrayCreate(&mipmap, &levels, 11));
   OK(cuMipmappedArrayGetLevel(&level, mipmap, 3));
