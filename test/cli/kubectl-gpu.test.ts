@@ -5,6 +5,7 @@ import { text as textOf } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import tap, { test, type Test } from 'tap';
 import { parse } from 'yaml';
+import type { UseRecord } from '../../src/agent/node/use-record.js';
 import { Journal } from '../../src/agent/node/journal.js';
 import type { SliceSnapshot } from '../../src/agent/node/view.js';
 import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
@@ -37,6 +38,36 @@ tap.jobs = 3;
 tap.teardown(() => commands.close());
 
 /** A cluster of two nodes with agents, one without an agent, and pods; `run` runs `kubectl gpu` as jane. */
+/** What the agent of node1 keeps: an ended pod, and the pod train with two minutes. */
+function keptUse(): Pick<UseRecord, 'hours' | 'minutes'> {
+  const ended = { namespace: 'team', pod: '=ended', podUid: 'uid-ended', container: 'main', gpus: [1] };
+  const train = { namespace: 'default', pod: 'train', podUid: 'uid-train', container: 'main', gpus: [0] };
+  const minute = (atMs: number, share: number, priority: number) => ({
+    ...{ atMs, seconds: 60, used: 15, throttled: { share, priority, lending: 0 } },
+  });
+  return {
+    hours: async (fromMs) => ({
+      fromMs: fromMs + 7_200_000,
+      containers: [
+        { ...ended, quotaGroup: 'vision', allocatedSeconds: 36_000, usedSeconds: 9_000, throttledSeconds: 0 },
+        { ...train, allocatedSeconds: 1_800, usedSeconds: 1_800, throttledSeconds: 60 },
+      ],
+    }),
+    minutes: (namespace, pod) =>
+      namespace !== 'default' || pod !== 'train'
+        ? []
+        : [
+            {
+              ...{ owner: train, gpuUuid: gpu(0).uuid },
+              minutes: [
+                minute(Date.parse('2026-11-28T10:00:00Z'), 30, 0),
+                minute(Date.parse('2026-11-28T10:01:00Z'), 0, 45),
+              ],
+            },
+          ],
+  };
+}
+
 async function testCluster(t: Test) {
   const directory = await scratchDirectory(t);
   const server = new ApiServer({ tokens: new Map([['secret', 'jane']]) });
@@ -61,7 +92,7 @@ async function testCluster(t: Test) {
   const agent = await served(
     t,
     viewOf(() => node({ gpus, allocations: [trainNow] })),
-    { access, journal, doctor },
+    { access, journal, doctor, use: keptUse() },
   );
   server.reach = ({ name }) => (name === 'agent-1' ? agent.server.port : null);
 
@@ -225,7 +256,7 @@ test('kubectl gpu shows nodes and pods of a cluster, with the figures of the age
   const pods = await run('pods');
   t.match(
     pods.out,
-    /^NAME +STATUS +NODE +GPU +CORES +MEMORY +AGE\ndark +Running +node2 +- +-\/30 +-\/4\.0 GiB .*\ntrain +Running +node1 +0 +22\/30 +1\.0\/4\.0 GiB .*\nwaiting +Unschedulable +- +- +-\/30/,
+    /^NAME +STATUS +NODE +GPU +CORES +MEMORY +LAST USED +AGE\ndark +Running +node2 +- +-\/30 +-\/4\.0 GiB .*\ntrain +Running +node1 +0 +22\/30 +1\.0\/4\.0 GiB .*\nwaiting +Unschedulable +- +- +-\/30/,
   );
   t.notMatch(pods.out, /web|other/);
   t.match((await run('pods', '-A')).out, /^NAMESPACE +NAME .*\n.*\nteam +other +Running/s);
@@ -609,6 +640,61 @@ test('a context, a kubeconfig and the namespace of a context are chosen as in ku
     err: /no context "none"; there are test, team/,
   });
   t.match(await run('pods', '--kubeconfig', join(directory, 'absent')), { code: 2, err: /--kubeconfig: .*absent/ });
+});
+
+test('kubectl gpu idle lists the pods that hold a GPU without using it, and pods shows when each used it last', async (t) => {
+  const { run, enforce } = await testCluster(t);
+  const hour = 3_600_000;
+  enforce({ lastUsedMs: Date.now() - 3 * hour - 60_000 });
+  t.match(await run('idle'), {
+    code: 0,
+    out: /^NAME +NODE +GPU +CORES +MEMORY +LAST USED +IDLE FOR\ntrain +node1 +0 +30 +4\.0 GiB +3 h ago +3 h\n$/,
+    err: /node2: the API server does not reach the agent/,
+  });
+  t.match((await run('pods', 'train')).out, /LAST USED.*\ntrain .* 3 h ago /);
+  t.equal((await run('idle', '-o', 'name')).out, 'pod/train\n');
+  t.match(await run('idle', '--for', '4h'), { code: 0, out: '', err: /no pod has left its GPUs unused for 4 h/ });
+  enforce({ lastUsedMs: null });
+  t.match((await run('pods', 'train')).out, / never /);
+  enforce({ lastUsedMs: Date.now() });
+  t.match((await run('pods', 'train')).out, / now /);
+  t.match(await run('idle', '--for', '5s'), { code: 2, err: /Expected a duration of at least 1m/ });
+});
+
+test('kubectl gpu usage sums GPU-hours of running and ended pods, for people and for spreadsheets', async (t) => {
+  const { run } = await testCluster(t);
+  t.match(await run('usage'), {
+    code: 0,
+    out: /^NAMESPACE +ALLOCATED +USED +USE +PODS\nteam +10 +2\.5 +25 % +1\ndefault +0\.5 +0\.5 +100 % +1\n$/,
+    err: /node2: .*\nfrom .*Z on: the agents know no more\n/,
+  });
+  t.match((await run('usage', '--by', 'group')).out, /vision +10 .*\n\(no group\) +0\.5/);
+  t.match((await run('usage', '--by', 'pod', '-n', 'default', '-o', 'wide')).out, /\ndefault\/train .* node1:0\n$/);
+  t.equal(
+    (await run('usage', '--by', 'pod', '--since', '7d', '-o', 'csv')).out,
+    'POD,ALLOCATED,USED,USE,PODS,GPUS\r\nteam/=ended,10,2.5,25 %,1,node1:1\r\ndefault/train,0.5,0.5,100 %,1,node1:0\r\n',
+  );
+  t.match(JSON.parse((await run('usage', '-o', 'json')).out), [
+    { by: 'namespace', name: 'team', allocatedGpuHours: 10, usedGpuHours: 2.5, usedPart: 0.25, pods: 1 },
+    {},
+  ]);
+});
+
+test('kubectl gpu throttling says in percent how long a pod was held back, and why', async (t) => {
+  const { run } = await testCluster(t);
+  t.match(await run('throttling', 'train', '--since', '10m'), {
+    code: 0,
+    out: /^CONTAINER +GPU +OBSERVED +USED +THROTTLED +OWN SHARE +PRIORITY +LENDING\nmain +0 +120 s +25 % +63 % +25 % +38 % +0 %\n$/,
+  });
+  t.equal(
+    (await run('throttling', 'train', '-o', 'csv')).out.split('\r\n')[2],
+    '2026-11-28T10:01:00.000Z,main,0,60 s,25 %,75 %,0 %,75 %,0 %',
+  );
+  t.match(JSON.parse((await run('throttling', 'train', '-o', 'json')).out), [
+    { container: 'main', gpu: 0, throttledSeconds: 75, ownShareSeconds: 30, prioritySeconds: 45, minutes: [{}, {}] },
+  ]);
+  t.match(await run('throttling', 'dark'), { code: 1, err: /node2: the API server does not reach the agent/ });
+  t.match(await run('throttling', 'waiting'), { code: 1, err: /pod waiting has no node yet/ });
 });
 
 test('kubectl gpu quota creates groups and shows the tree; edit hands over to kubectl', async (t) => {

@@ -154,6 +154,22 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
     ({ peakMemoryBytes }) => peakMemoryBytes,
   ),
   slice('vgpu_container_processes', 'gauge', 'Processes of the container on the GPU', ({ pids }) => pids.length),
+  {
+    name: 'vgpu_container_idle_seconds',
+    type: 'gauge',
+    help: 'Time since the container used the GPU last, or since it was allocated if it never did',
+    labels: LABELS,
+    *read({ snapshot }) {
+      for (const allocation of snapshot.allocations) {
+        if (allocation.phase !== 'started') continue;
+        for (const one of allocation.slices) {
+          const labels = labelsOf(allocation, one);
+          const sinceMs = one.lastUsedMs ?? allocation.allocatedAtMs;
+          if (labels !== null) yield { labels, value: Math.max(0, Math.round((snapshot.atMs - sinceMs) / 1000)) };
+        }
+      }
+    },
+  },
   counter(
     'vgpu_container_gpu_seconds_total',
     'GPU time that the launches of the container were charged',

@@ -7,7 +7,7 @@ import { LiveFeed } from './live-feed.js';
 import { nodeMetrics } from './metrics.js';
 import { NODE_PAGE } from './node-page.js';
 import { readPageFiles } from '../../page/page-files.js';
-import type { ProcessDocument, NodeView, NodeRecord } from '../node/index.js';
+import type { ProcessDocument, NodeView, NodeRecord, UseRecord } from '../node/index.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import type { NodeKube } from '../api-server/index.js';
@@ -30,6 +30,7 @@ export interface DisplayOptions {
   readonly config: DisplayConfig;
   readonly view: NodeView;
   readonly record: NodeRecord;
+  readonly use: UseRecord;
   readonly apiServer: NodeKube | null;
   /** The processes of one allocation, for the display's socket. */
   readonly processes: (allocation: string) => Promise<ProcessDocument>;
@@ -54,6 +55,7 @@ export async function openDisplay({
   config,
   view,
   record,
+  use,
   apiServer,
   processes,
   services,
@@ -70,7 +72,8 @@ export async function openDisplay({
     metrics: nodeMetrics(view, record.times),
     history,
     journal,
-    feed: new LiveFeed({ view, history, journal, clock, log }),
+    feed: new LiveFeed({ view, history, use, journal, clock, log }),
+    use,
     doctor,
     page: () => readPageFiles(NODE_PAGE),
     certificate: displayTls(config, clock, log),

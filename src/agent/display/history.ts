@@ -1,4 +1,14 @@
-import type { UseMoment } from '../node/index.js';
+import type { SliceSnapshot, UseMoment } from '../node/index.js';
+
+/** What the history keeps of a moment. */
+type HistoryMoment = Pick<UseMoment, 'atMs' | 'gpus'> & {
+  readonly allocations: readonly {
+    readonly id: string;
+    readonly slices: readonly (Pick<SliceSnapshot, 'gpuUuid' | 'usedPercent' | 'usedMemoryBytes'> & {
+      readonly counters: { readonly throttledSeconds: number } | null;
+    })[];
+  }[];
+};
 
 /** The sampling interval of the history, and the number of samples: five minutes. */
 export const HISTORY_PERIOD_MS = 2_000;
@@ -46,7 +56,7 @@ export class History {
   }
 
   /** Adds a sample; samples within one period are merged. Subjects that left the node are removed. */
-  add(moment: UseMoment): void {
+  add(moment: HistoryMoment): void {
     if (!this.isDue(moment.atMs)) return;
     const elapsedSeconds = this.#lastMs === null ? 0 : (moment.atMs - this.#lastMs) / 1000;
     this.#lastMs = moment.atMs;

@@ -8,7 +8,7 @@ import type { Log } from '../../host/log.js';
 import { usageResponse } from './answers.js';
 import { gatewayJson } from './gateway-json.js';
 import type { History } from './history.js';
-import type { AllocationSnapshot, Journal, JournalEntry, NodeView } from '../node/index.js';
+import type { AllocationSnapshot, Journal, JournalEntry, NodeView, UseRecord } from '../node/index.js';
 import type { LiveFeed } from './live-feed.js';
 import type { Metrics } from '../../http/metrics.js';
 import type { PageFile } from '../../page/page-files.js';
@@ -22,6 +22,7 @@ export interface HttpServerOptions {
   readonly metrics: Metrics;
   readonly history: History;
   readonly journal: Journal;
+  readonly use: Pick<UseRecord, 'hours' | 'minutes'>;
   readonly feed: LiveFeed;
   /** Checks the node, for `kubectl gpu doctor`; null: not offered. Rejects if the checks cannot run. */
   readonly doctor?: (() => Promise<readonly unknown[]>) | null;
@@ -78,7 +79,7 @@ export class HttpServer {
   }
 
   #routes(): ReadonlyMap<string, Route> {
-    const { view, metrics, journal, feed } = this.#options;
+    const { view, metrics, journal, feed, use } = this.#options;
     const prometheus = metricsRoute(metrics);
     const graph = sharedAnswer(() => jsonText(gatewayJson({ graph: view.graph({ extended: false }) })));
     const extendedGraph = sharedAnswer(() => jsonText(gatewayJson({ graph: view.graph({ extended: true }) })));
@@ -94,6 +95,11 @@ export class HttpServer {
       '/version': this.#get(() => jsonText(gatewayJson({ version: view.version }))),
       '/api/node': this.#get(sharedAnswer(() => json(view.snapshot()))),
       '/api/events': this.#get(({ query }) => json({ events: journal.after(whole(query.get('after'))) })),
+      '/api/use': this.#get(async ({ query }) => json(await use.hours(whole(query.get('since'))))),
+      '/api/minutes': this.#get(({ query }) => {
+        const [namespace = '', pod = ''] = (query.get('pod') ?? '').split('/');
+        return json({ slices: use.minutes(namespace, pod, whole(query.get('since'))) });
+      }),
       ...(doctor === null ? {} : { '/api/doctor': this.#get(joined(doctorAnswer(doctor))) }),
       '/api/stream': this.#get(() => ({
         status: 200,

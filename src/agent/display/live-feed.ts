@@ -2,12 +2,13 @@ import type { ServerResponse } from 'node:http';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { HISTORY_PERIOD_MS, type History } from './history.js';
-import type { Journal, NodeView } from '../node/index.js';
+import { momentOf, type Journal, type NodeView, type UseMoment, type UseRecord } from '../node/index.js';
 import { liveDocument, type LiveDocument } from './live-document.js';
 
 export interface LiveFeedOptions {
   readonly view: NodeView;
   readonly history: History;
+  readonly use: Pick<UseRecord, 'add'>;
   readonly journal: Journal;
   readonly clock: Clock;
   readonly log: Log;
@@ -33,8 +34,8 @@ interface Reader {
 /**
  * Server-sent events for pages of the node: `hello` once (history, events), `state` after a change, `usage` every
  * second, `event` for each new journal entry. One sample per second serves all readers; without readers, samples are
- * taken only for the history. The feed never waits for a reader: a slow reader misses messages, a dead reader is
- * disconnected.
+ * taken only for the history and the record of use. The feed never waits for a reader: a slow reader misses messages,
+ * a dead reader is disconnected.
  */
 export class LiveFeed {
   readonly #options: LiveFeedOptions;
@@ -90,15 +91,20 @@ export class LiveFeed {
   }
 
   #look(): void {
-    const { view, history, journal, clock } = this.#options;
+    const { view, history, use, journal, clock } = this.#options;
+    const keep = (moment: UseMoment): void => {
+      history.add(moment);
+      use.add(moment);
+    };
+    const isDue = history.isDue(clock.now());
     if (this.#readers.size === 0) {
-      if (history.isDue(clock.now())) history.add(view.use());
+      if (isDue) keep(view.use());
       this.#toldSequence = journal.sequence;
       this.#told = null;
       return;
     }
     const snapshot = view.snapshot();
-    history.add(snapshot);
+    if (isDue) keep(momentOf(snapshot));
     const events = journal.after(this.#toldSequence, FIRST_EVENTS);
     this.#toldSequence = journal.sequence;
     const document = liveDocument(snapshot);

@@ -72,6 +72,7 @@ function slicesOf(state: LedgerState, holding: LegacyHolding, seen: readonly Gpu
         hostBackedBytes: 0,
         peakMemoryBytes: null,
         pids: processes.map(({ pid }) => pid).sort((a, b) => a - b),
+        lastUsedMs: null,
         counters: null,
         controlError: null,
         correction: 1,

@@ -2,6 +2,7 @@ import { adoptedAllocations } from './adopted-allocations.js';
 import type { Allocator } from '../allocator/index.js';
 import { holdings, type HeldPart } from '../../gpu/ledger/holding.js';
 import { type LedgerState, slots } from '../../gpu/ledger/state.js';
+import type { ContainerRef } from '../../gpu/ledger/allocation.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import type { GpuSlot } from '../../gpu/placement/slot.js';
 import { printGraph, type GpuUsage } from '../../gpu/topology/graph.js';
@@ -39,6 +40,8 @@ export interface NodeViewOptions {
   readonly observeUse: () => readonly UseObservation[];
   readonly observeGpus: () => readonly GpuObservation[];
   readonly pod: (podUid: string) => PodFacts | null;
+  /** When a container used a GPU last, milliseconds since 1970; null if that is unknown. */
+  readonly lastUsedMs: (owner: ContainerRef, gpuUuid: string) => number | null;
   readonly counts: () => NodeCounts;
   readonly notReady: () => readonly string[];
   readonly clock: Clock;
@@ -72,7 +75,7 @@ export function nodeView(options: NodeViewOptions): NodeView {
         gpus: gpus(state, options),
         ...picture.of(state.node.topology),
         allocations: [
-          ...allocations(state, slices, options.pod),
+          ...allocations(state, slices, options),
           ...adoptedAllocations(state, { gpus: options.observeGpus(), pod: options.pod, sinceMs }),
         ],
       };
@@ -84,11 +87,13 @@ export function nodeView(options: NodeViewOptions): NodeView {
         usedPercent: sample?.utilizationPercent ?? null,
         usedMemoryBytes: sample?.usedMemoryBytes ?? null,
       })),
-      allocations: options.observeUse().map(({ allocation, devices }) => ({
+      allocations: options.observeUse().map(({ allocation, owner, devices }) => ({
         id: allocation,
-        slices: devices.map(({ throttledNs, ...device }) => ({
+        owner,
+        slices: devices.map(({ throttledNs, launches, share, softLimit, ...device }) => ({
           ...device,
-          counters: { throttledSeconds: throttledNs / 1e9 },
+          borrows: softLimit !== null && softLimit > share,
+          counters: { throttledSeconds: throttledNs / 1e9, launches },
         })),
       })),
     }),
@@ -192,11 +197,12 @@ function gpuUsages(
 function allocations(
   state: LedgerState,
   observed: ReadonlyMap<string, SliceObservation>,
-  podFacts: NodeViewOptions['pod'],
+  { pod: podFacts, lastUsedMs }: Pick<NodeViewOptions, 'pod' | 'lastUsedMs'>,
 ): AllocationSnapshot[] {
   const gpus = new Map(state.node.gpus.map(({ gpu }) => [gpu.uuid, gpu]));
   return holdings(state).map((holding): AllocationSnapshot => {
     const slice = observed.get(holding.id);
+    const owner = slice?.owner ?? holding.owners.at(-1);
     const quotaGroup = podFacts(holding.owners.at(-1)?.podUid ?? '')?.quotaGroup ?? null;
     const blocks = holding.parts.reduce((sum, part) => sum + part.memoryBlocks, 0);
     return {
@@ -217,9 +223,9 @@ function allocations(
         const gpu = gpus.get(part.gpuUuid);
         // A GPU that was removed from the machine is not shown.
         if (gpu === undefined) return [];
-        return [
-          sliceOf(part, gpu, part.memoryLimitBytes, slice?.devices.find(({ gpuUuid }) => gpuUuid === gpu.uuid) ?? null),
-        ];
+        const device = slice?.devices.find(({ gpuUuid }) => gpuUuid === gpu.uuid) ?? null;
+        const lastUse = owner === undefined ? null : lastUsedMs(owner, gpu.uuid);
+        return [sliceOf(part, gpu, part.memoryLimitBytes, device, lastUse)];
       }),
     };
   });
@@ -232,6 +238,7 @@ function sliceOf(
   gpu: LedgerGpu,
   allocatedMemoryBytes: number | null,
   device: DeviceObservation | null,
+  lastUsedMs: number | null,
 ): SliceSnapshot {
   const allocatedCores = Math.min(CORES_PER_GPU, part.cores);
   return {
@@ -252,6 +259,7 @@ function sliceOf(
     hostBackedBytes: device?.hostBackedBytes ?? 0,
     peakMemoryBytes: device?.peakMemoryBytes ?? null,
     pids: device?.pids ?? [],
+    lastUsedMs,
     counters: device === null ? null : countersOf(device.counters),
     controlError: device === null || device.controlErrorPpm === null ? null : device.controlErrorPpm / 1e6,
     correction: (device?.correctionPpm ?? 1e6) / 1e6,

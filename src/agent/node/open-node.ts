@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+import { holdings } from '../../gpu/ledger/holding.js';
 import type { ClaimGpus } from '../../gpu/ledger/gpu-mode.js';
 import type { Clock } from '../../host/clock.js';
 import type { Part } from '../../host/lifecycle.js';
@@ -23,6 +25,8 @@ import { podFacts, podWatch } from './pod-watch.js';
 import type { ProcessDocument } from './process-document.js';
 import { sliceProcesses, type ProcessObservation } from './slice-processes.js';
 import { buildReport } from './start-report.js';
+import { UseDays } from './use-days.js';
+import { UseRecord, type HeldGpu } from './use-record.js';
 import type { NodeView } from './view.js';
 
 export interface NodeNeeds {
@@ -31,6 +35,7 @@ export interface NodeNeeds {
     readonly nodeLabels: ReadonlyMap<string, string>;
     readonly allowResize: boolean;
     readonly samplePeriodMs: number;
+    readonly checkpointPath: string;
   };
   readonly record: NodeRecord;
   readonly gpus: Pick<Gpus, 'health' | 'healthFile'>;
@@ -50,6 +55,7 @@ export interface NodeNeeds {
 /** The node as a whole: its view for readers, and its reports to the ledger, the journal and the cluster. */
 export interface AgentNode {
   readonly view: NodeView;
+  readonly use: UseRecord;
   processes(allocation: string): Promise<ProcessDocument>;
   /** Services for operators of this node. */
   readonly services: readonly RpcService[];
@@ -72,6 +78,8 @@ export async function openNode(needs: NodeNeeds): Promise<AgentNode> {
     clock,
     log,
   });
+  const days = await UseDays.open(join(config.checkpointPath, 'use'), clock.now(), log);
+  const use = new UseRecord({ days, held: () => heldGpus(allocator, apiServer) });
   const view = nodeView({
     nodeName: config.nodeName,
     version: VERSION,
@@ -83,6 +91,7 @@ export async function openNode(needs: NodeNeeds): Promise<AgentNode> {
     observeUse: () => slices.observeUse(),
     observeGpus: () => slices.observeGpus(),
     pod: (podUid) => podFacts(apiServer, podUid),
+    lastUsedMs: (owner, gpuUuid) => use.lastUsedMs(owner, gpuUuid),
     counts: () => nodeCounts(record, slices, apiServer, nri, claims),
     notReady: () => [
       ...(plugin.registered ? [] : ['not registered with the kubelet']),
@@ -98,13 +107,28 @@ export async function openNode(needs: NodeNeeds): Promise<AgentNode> {
     });
   return {
     view,
+    use,
     processes: (allocation) => sliceProcesses(allocation, { observe, commands, clock }),
     services: [slices.limitsService, healthService(health, healthFile)],
     watches: [
       healthRecord(record, healthFile, health),
       gpuWatch,
+      { name: 'use', start: async () => undefined, stop: () => days.write(clock.now()) },
       ...(apiServer === null ? [] : [podWatch(apiServer, reconciler)]),
     ],
     reports: apiServer === null ? [] : [buildReport({ config, apiServer, allocator, health, clock })],
   };
+}
+
+/** What the containers of the ledger hold now, as far as the kubelet has named them. */
+function heldGpus({ state }: Allocation['allocator'], apiServer: NodeKube | null): readonly HeldGpu[] {
+  return holdings(state).flatMap(({ owners, parts }): readonly HeldGpu[] => {
+    const owner = owners.findLast(({ podUid }) => podUid !== '');
+    if (owner === undefined) return [];
+    const cores = parts.reduce((sum, part) => sum + part.cores, 0);
+    const gpus = parts.flatMap(
+      ({ gpuUuid }) => state.node.gpus.find(({ gpu }) => gpu.uuid === gpuUuid)?.gpu.index ?? [],
+    );
+    return [{ owner, cores, gpus, quotaGroup: podFacts(apiServer, owner.podUid)?.quotaGroup ?? null }];
+  });
 }

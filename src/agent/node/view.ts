@@ -76,6 +76,8 @@ export interface SliceSnapshot {
   readonly hostBackedBytes: number;
   readonly peakMemoryBytes: number | null;
   readonly pids: readonly number[];
+  /** When it used the GPU last, milliseconds since 1970; null if it has not since an agent observes it. */
+  readonly lastUsedMs: number | null;
   /** Null while the slice has not been started. */
   readonly counters: SliceCounters | null;
   /**
@@ -210,14 +212,19 @@ export interface NodeCounts {
   readonly dra: DraCounts | null;
 }
 
-/** The use at one moment: the part of a snapshot that the history keeps. */
+/** The use at one moment, of started containers: what the history and the record of use keep. */
 export interface UseMoment {
   readonly atMs: number;
   readonly gpus: readonly Pick<GpuSnapshot, 'uuid' | 'usedPercent' | 'usedMemoryBytes'>[];
   readonly allocations: readonly {
     readonly id: string;
+    /** The container that was started last. */
+    readonly owner: ContainerRef;
     readonly slices: readonly (Pick<SliceSnapshot, 'gpuUuid' | 'usedPercent' | 'usedMemoryBytes'> & {
-      readonly counters: Pick<SliceCounters, 'throttledSeconds'> | null;
+      readonly counters: Pick<SliceCounters, 'throttledSeconds' | 'launches'> | null;
+      readonly priority: Priority;
+      /** Whether it may use more than its share. */
+      readonly borrows: boolean;
     })[];
   }[];
 }

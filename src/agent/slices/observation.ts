@@ -74,9 +74,14 @@ export interface SliceObservation {
 /** The use of one GPU by a slice, reduced to a few figures; as of the last sample and tick. */
 export interface UseObservation {
   readonly allocation: string;
-  readonly devices: readonly (Pick<DeviceObservation, 'gpuUuid' | 'usedPercent' | 'usedMemoryBytes'> & {
-    /** Throttled time; only grows. */
+  readonly owner: SliceOwner;
+  readonly devices: readonly (Pick<
+    DeviceObservation,
+    'gpuUuid' | 'usedPercent' | 'usedMemoryBytes' | 'share' | 'softLimit' | 'priority'
+  > & {
+    /** Throttled time and launches; they only grow. */
     readonly throttledNs: number;
+    readonly launches: number;
   })[];
 }
 
@@ -120,14 +125,20 @@ export function observeSlices(
 /** The GPU use of every started slice. Reads memory only, unless the driver does not report the memory of processes. */
 export function observeUse(slices: Slices, gpus: readonly GpuMonitor[]): UseObservation[] {
   const gpuSlices = gpuSlicesOf(gpus);
-  return [...slices.started.keys()].map((allocation) => ({
+  return [...slices.started].map(([allocation, { spec }]) => ({
     allocation,
-    devices: (gpuSlices.get(allocation) ?? []).map((gpuSlice) => ({
-      gpuUuid: gpuSlice.gpuUuid,
-      usedPercent: usedPercent(gpuSlice),
-      usedMemoryBytes: gpuSlice.usedMemoryBytes ?? gpuSlice.held() ?? 0,
-      throttledNs: gpuSlice.throttledNs,
-    })),
+    owner: spec.owner,
+    devices: (gpuSlices.get(allocation) ?? []).map((gpuSlice) => {
+      const { share, softLimit, priority = 'normal' } = gpuSlice.live;
+      return {
+        ...{ share, softLimit, priority },
+        gpuUuid: gpuSlice.gpuUuid,
+        usedPercent: usedPercent(gpuSlice),
+        usedMemoryBytes: gpuSlice.usedMemoryBytes ?? gpuSlice.held() ?? 0,
+        throttledNs: gpuSlice.throttledNs,
+        launches: gpuSlice.launches,
+      };
+    }),
   }));
 }
 

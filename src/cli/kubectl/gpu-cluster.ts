@@ -127,6 +127,25 @@ export class GpuCluster {
     return new Map(answers);
   }
 
+  /** The answers of all agents to a path, by node; a text says why there is none. Rejects with a `KubeError`. */
+  async askAll(path: string, query: Readonly<Record<string, string>>): Promise<ReadonlyMap<string, unknown>> {
+    const agents = [...(await this.agents())].sort(([a], [b]) => compareNames(a, b));
+    return new Map(
+      await mapLimited(agents, async ([node, agent]): Promise<[string, unknown]> => {
+        const answer = await this.reader.read(agent, path, { query });
+        return [node, answer.ok ? answer.body : answer.message];
+      }),
+    );
+  }
+
+  /** The answer of the agent of a node; a text says why there is none. Rejects with a `KubeError`. */
+  async askNode(node: string, path: string, query: Readonly<Record<string, string>>): Promise<unknown> {
+    const agent = (await this.agents()).get(node);
+    if (agent === undefined) return `no agent in the namespace ${this.#agentNamespace} runs on this node`;
+    const answer = await this.reader.read(agent, path, { query });
+    return answer.ok ? answer.body : answer.message;
+  }
+
   /** Pods with GPUs in a namespace; null for all. */
   async pods(namespace: string | null, labelSelector: string | null = null): Promise<GpuPods> {
     const query: Readonly<Record<string, string>> = labelSelector === null ? {} : { labelSelector };

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import type { Pod } from '../../kube/pod.js';
 import { age, gib } from '../terminal-text.js';
+import { idleOf, lastUsedText } from './idle.js';
 import { listCommand, withCluster, type NamespaceOptions } from './cluster-command.js';
 import { slicesOf, type GpuPod } from './gpu-cluster.js';
 import { printListing, type Listing, type ListingOptions, type ListingRow } from './listing.js';
@@ -80,7 +81,7 @@ function sum(amounts: readonly number[]): number {
 function listing(pods: readonly GpuPod[], namespace: string | null): Omit<Listing, 'problems'> {
   const place = namespace === null ? ['NAMESPACE'] : [];
   return {
-    headings: [...place, 'NAME', 'STATUS', 'NODE', 'GPU', 'CORES', 'MEMORY', 'AGE'],
+    headings: [...place, 'NAME', 'STATUS', 'NODE', 'GPU', 'CORES', 'MEMORY', 'LAST USED', 'AGE'],
     wideHeadings: ['THROTTLED', 'PROCESSES', 'GPU UUID', 'CLAIMS', 'WHY'],
     rows: pods.map((pod) => rowOf(pod, namespace === null)),
     kind: 'pod',
@@ -96,6 +97,7 @@ function rowOf(gpuPod: GpuPod, hasNamespace: boolean): ListingRow {
   const gpus = gpusOf(gpuPod);
   const total = (of: (slice: (typeof slices)[number]) => number): number | null =>
     slices.length === 0 ? null : slices.reduce((sum, slice) => sum + of(slice), 0);
+  const idle = idleOf(gpuPod);
   const document = {
     namespace: pod.namespace,
     name: pod.name,
@@ -111,6 +113,7 @@ function rowOf(gpuPod: GpuPod, hasNamespace: boolean): ListingRow {
     memoryBytes: total(({ memoryLimitBytes, gpuMemoryBytes }) => memoryLimitBytes ?? gpuMemoryBytes),
     usedMemoryBytes: total(({ usedMemoryBytes }) => usedMemoryBytes),
     throttledSeconds: total(({ counters }) => counters?.throttledSeconds ?? 0),
+    lastUsedMs: idle?.lastUsedMs ?? null,
     processes: total(({ pids }) => pids.length),
     gpuUuids: [...new Set(slices.map(({ gpuUuid }) => gpuUuid))],
   };
@@ -126,6 +129,7 @@ function rowOf(gpuPod: GpuPod, hasNamespace: boolean): ListingRow {
       document.memoryBytes === null
         ? `-/${asked}`
         : `${gib(document.usedMemoryBytes ?? 0)}/${gib(document.memoryBytes)} GiB`,
+      lastUsedText(idle, Date.now()),
       pod.createdAt === null ? '-' : age(Date.now() - pod.createdAt),
     ],
     wide: [

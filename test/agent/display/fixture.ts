@@ -13,6 +13,7 @@ import type {
   NodeView,
   SliceSnapshot,
 } from '../../../src/agent/node/view.js';
+import { momentOf } from '../../../src/agent/node/use-record.js';
 import { DENIED_APIS } from '../../../src/abi/usage-file.js';
 import { parseMatrix } from '../../../src/gpu/topology/matrix-text.js';
 import { buildTree } from '../../../src/gpu/topology/tree.js';
@@ -63,6 +64,7 @@ export function slice(of: GpuSnapshot, changes: Partial<SliceSnapshot> = {}): Sl
     hostBackedBytes: 0,
     peakMemoryBytes: null,
     pids: [],
+    lastUsedMs: null,
     counters: {
       launches: 0,
       waits: 0,
@@ -165,7 +167,7 @@ export function viewOf(snapshot: () => NodeSnapshot, changes: Partial<NodeView> 
     nodeName: 'node1',
     version: '1.2.3',
     snapshot,
-    use: snapshot,
+    use: () => momentOf(snapshot()),
     graph: ({ extended = false } = {}) => (extended ? 'ROOT:1 extended\n' : 'ROOT:1\n'),
     pod: () => null,
     counts: () => ({ refusals: new Map(), errors: new Map(), findings: new Map(), evictions: 0, nri: null, dra: null }),
@@ -194,7 +196,7 @@ export async function served(
   const journal = changes.journal ?? new Journal(clock);
   const history = changes.history ?? new History();
   const times = new CallTimes();
-  const feed = changes.feed ?? new LiveFeed({ view, history, journal, clock, log });
+  const feed = changes.feed ?? new LiveFeed({ view, history, use: { add: () => undefined }, journal, clock, log });
   const server = new HttpServer({
     address: '127.0.0.1',
     port: 0,
@@ -203,6 +205,7 @@ export async function served(
     history,
     journal,
     feed,
+    use: { hours: async (fromMs) => ({ fromMs, containers: [] }), minutes: () => [] },
     page: () => readPageFiles(NODE_PAGE),
     certificate: null,
     access: null,

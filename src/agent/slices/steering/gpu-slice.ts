@@ -111,7 +111,12 @@ export class GpuSlice {
 
   /** The throttled part of these counters, in ns. */
   get throttledNs(): number {
-    return this.#counterTotal.throttledNs;
+    return this.#counterTotal.totalOf('throttledNs');
+  }
+
+  /** The launches among these counters. */
+  get launches(): number {
+    return this.#counterTotal.totalOf('launches');
   }
 
   /**

@@ -56,13 +56,11 @@ export class CounterTotal {
     return this.#total;
   }
 
-  /** The part of the total that is throttled time, for callers that need only this. */
-  get throttledNs(): number {
+  /** One counter of the total, for callers that need only this. */
+  totalOf(counter: 'throttledNs' | 'launches'): number {
     const unadded =
-      this.#last !== null && this.#last !== this.#added
-        ? Math.max(0, this.#last.throttledNs - this.#seen.throttledNs)
-        : 0;
-    return Math.min(Number.MAX_SAFE_INTEGER, this.#total.throttledNs + unadded);
+      this.#last !== null && this.#last !== this.#added ? Math.max(0, this.#last[counter] - this.#seen[counter]) : 0;
+    return Math.min(Number.MAX_SAFE_INTEGER, this.#total[counter] + unadded);
   }
 
   /** Whether a counter has fallen within one file since the last call. */
