@@ -130,9 +130,9 @@ export class ApiObjects {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://emulated');
+    const { pathname, search, searchParams } = new URL(request.url ?? '/', 'http://emulated');
     const [, pod, path] = PROXY.exec(pathname) ?? [];
-    if (pod !== undefined) return this.#forward(pod, path ?? '', response);
+    if (pod !== undefined) return this.#forward(pod, `${path ?? ''}${search}`, response);
     const discovered = request.method === 'GET' ? discoveryOf(this.served, pathname) : null;
     if (discovered !== null) return send(response, 200, discovered);
     const { plural = '', namespace = '', name = '' } = PATH.exec(pathname)?.groups ?? {};

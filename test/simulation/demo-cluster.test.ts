@@ -109,6 +109,12 @@ test('the cluster of the demonstration fills every view of the console', { timeo
     code: 0,
     out: /allowed {2}Job\.batch\/research\/llm-finetune in research/,
   });
+  const held = await eventually(async () => {
+    const { out } = await run('usage', '--by', 'pod', '-n', 'research');
+    return out.includes('research/llm-finetune-0-q8x2v') ? out : null;
+  }, 'agents count the GPU-hours of pods');
+  t.match(held, /^POD +ALLOCATED +USED +USE +PODS\n/);
+  t.match(await run('throttling', detector, '-n', 'vision'), { code: 0, out: /^CONTAINER +GPU .*\nmain +4 / });
   const set = (...args: readonly string[]) => run('limits', 'set', detector, '-n', 'vision', '--wait', '60', ...args);
   t.match(
     await set('--cores', '20', '--priority', 'low'),

@@ -45,6 +45,8 @@ export interface UseRecordOptions {
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
+/** What containers hold is counted this often. */
+const HELD_MS = 10_000;
 /** Minutes that are kept of each container: three hours. */
 const KEPT_MINUTES = 180;
 /** A moment stands for at most this long before it: the agent did not look in between. */
@@ -120,10 +122,10 @@ export class UseRecord {
     return this.#options.days.since(sinceMs);
   }
 
-  /** Counts what containers held since the last minute. */
+  /** Counts what containers held since the last time. */
   #countHeld(atMs: number): void {
-    const seconds = this.#heldMs === null ? 0 : Math.max(0, Math.min(atMs - this.#heldMs, 2 * MINUTE_MS)) / 1000;
-    if (this.#heldMs !== null && seconds * 1000 < MINUTE_MS) return;
+    const seconds = this.#heldMs === null ? 0 : Math.max(0, Math.min(atMs - this.#heldMs, 2 * HELD_MS)) / 1000;
+    if (this.#heldMs !== null && seconds * 1000 < HELD_MS) return;
     this.#heldMs = atMs;
     const { held, days } = this.#options;
     for (const { owner, quotaGroup, cores, gpus } of held())
