@@ -17,6 +17,8 @@ static bool child; /* child of a process that had called cuInit */
 
 CUresult driver_refuse(const char *call) {
   if (!driver.ready) return CUDA_ERROR_NOT_INITIALIZED;
+  sim_process_wait_running(driver.machine, driver.process);
+  if (atomic_load(&driver.machine->fault_count) == 0) return CUDA_SUCCESS;
   int gpu =
       thread.depth > 0 && thread.contexts[thread.depth - 1] != NULL ? (int)thread.contexts[thread.depth - 1]->gpu : -1;
   return (CUresult)sim_fault_of(driver.machine, call, gpu);
@@ -102,7 +104,7 @@ static CUresult start(void) {
 
 SIM_API CUresult cuInit(unsigned int flags) {
   NEED(flags == 0);
-  if (driver.ready && atomic_load(&driver.machine->fault_count) != 0) TRY(driver_refuse(__func__));
+  if (driver.ready && atomic_load(&driver.machine->exceptions) != 0) TRY(driver_refuse(__func__));
   pthread_mutex_lock(&start_lock);
   CUresult result = start();
   pthread_mutex_unlock(&start_lock);

@@ -61,8 +61,7 @@ CUresult driver_refuse(const char *call);
 CUresult driver_context_health(CUcontext context);
 
 static inline CUresult driver_enter(const char *call) {
-  if (__builtin_expect(driver.ready && atomic_load_explicit(&driver.machine->fault_count, memory_order_relaxed) == 0,
-                       1))
+  if (__builtin_expect(driver.ready && atomic_load_explicit(&driver.machine->exceptions, memory_order_relaxed) == 0, 1))
     return CUDA_SUCCESS;
   return driver_refuse(call);
 }
@@ -88,7 +87,8 @@ static inline CUresult driver_current(CUcontext *context) {
     if (__builtin_expect(try_result != CUDA_SUCCESS, 0)) return try_result;                                            \
   } while (0)
 
-/* At the start of every call: returns injected faults, and an error before cuInit. */
+/* At the start of every call: waits while the process is locked or checkpointed, and returns injected faults, and an
+ * error before cuInit. */
 #define ENTER() TRY(driver_enter(__func__))
 
 #define NEED(condition) TRY((condition) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE)

@@ -22,6 +22,7 @@ static void remove_fault(struct sim_machine *machine, uint32_t at) {
   uint32_t count = atomic_load(&machine->fault_count);
   machine->faults[at] = machine->faults[count - 1];
   atomic_store(&machine->fault_count, count - 1);
+  atomic_fetch_sub(&machine->exceptions, 1);
 }
 
 uint32_t sim_fault_of(struct sim_machine *machine, const char *call, int gpu) {
@@ -51,7 +52,10 @@ bool sim_fault_set(struct sim_machine *machine, const char *call, int gpu, uint3
     fault->gpu = gpu;
     fault->code = code;
     fault->remaining = times;
-    if (at == count) atomic_store(&machine->fault_count, count + 1);
+    if (at == count) {
+      atomic_store(&machine->fault_count, count + 1);
+      atomic_fetch_add(&machine->exceptions, 1);
+    }
   }
   sim_lock_give(&machine->lock);
   return room;

@@ -112,8 +112,10 @@ static void print_processes(struct sim_machine *machine) {
     uint32_t pid = atomic_load(&process->pid) == 0 ? 0 : sim_process_number(process);
     for (uint32_t gpu = 0; pid != 0 && gpu < machine->node.boards; gpu++) {
       if (atomic_load(&process->contexts[gpu]) == 0) continue;
-      printf("{\"process\":%u,\"gpu\":%u,\"contexts\":%u,\"memoryBytes\":%llu,\"busyNs\":%llu,\"workNs\":%llu}\n", pid,
-             gpu, atomic_load(&process->contexts[gpu]), (unsigned long long)sim_ledger_of(machine, i, gpu),
+      printf("{\"process\":%u,\"gpu\":%u,\"contexts\":%u,\"memoryBytes\":%llu,\"hostBytes\":%llu,"
+             "\"state\":%u,\"busyNs\":%llu,\"workNs\":%llu}\n",
+             pid, gpu, atomic_load(&process->contexts[gpu]), (unsigned long long)sim_ledger_of(machine, i, gpu),
+             (unsigned long long)atomic_load(&process->host[gpu]), atomic_load(&process->state),
              (unsigned long long)machine->boards[gpu].model.usage.process[i].busy_ns,
              (unsigned long long)work_of(machine, gpu, i));
     }

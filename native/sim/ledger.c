@@ -1,5 +1,6 @@
 #include "ledger.h"
 #include "descriptor.h"
+#include "process.h"
 
 #include <limits.h>
 #include <string.h>
@@ -67,11 +68,60 @@ uint64_t sim_ledger_used(struct sim_machine *machine, uint32_t gpu) {
   return used;
 }
 
-bool sim_ledger_take(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes) {
+/* A call that had begun before its process was locked reaches the ledger later. */
+static void take_lock_running(struct sim_machine *machine, uint32_t process, uint32_t gpu) {
   take_lock(machine, gpu);
+  const _Atomic uint32_t *state = &machine->processes[process].state;
+  while (__builtin_expect(atomic_load_explicit(state, memory_order_relaxed) != SIM_PROCESS_RUNNING, 0)) {
+    give_lock(machine, gpu);
+    sim_process_wait_running(machine, process);
+    take_lock(machine, gpu);
+  }
+}
+
+/* The caller holds the lock. */
+static bool has_room(struct sim_machine *machine, uint32_t gpu, uint64_t bytes) {
   if (atomic_load(&machine->boards[gpu].memory_used) + bytes > sim_ledger_capacity(machine, gpu)) sweep(machine, gpu);
   uint64_t used = atomic_load(&machine->boards[gpu].memory_used), capacity = sim_ledger_capacity(machine, gpu);
-  bool fits = used <= capacity && bytes <= capacity - used;
+  return used <= capacity && bytes <= capacity - used;
+}
+
+uint64_t sim_ledger_evacuate(struct sim_machine *machine, uint32_t process, uint32_t gpu) {
+  struct sim_process *row = &machine->processes[process];
+  take_lock(machine, gpu);
+  uint64_t bytes = atomic_exchange(&row->memory[gpu], 0);
+  add(&row->host[gpu], bytes);
+  add(&machine->boards[gpu].memory_used, -bytes);
+  give_lock(machine, gpu);
+  return bytes;
+}
+
+bool sim_ledger_return(struct sim_machine *machine, uint32_t process, uint32_t gpu) {
+  struct sim_process *row = &machine->processes[process];
+  take_lock(machine, gpu);
+  uint64_t bytes = atomic_load(&row->host[gpu]);
+  bool fits = has_room(machine, gpu, bytes);
+  if (fits) {
+    atomic_store(&row->host[gpu], 0);
+    add(&row->memory[gpu], bytes);
+    add(&machine->boards[gpu].memory_used, bytes);
+  }
+  give_lock(machine, gpu);
+  return fits;
+}
+
+bool sim_ledger_is_shared(const struct sim_machine *machine, uint32_t process) {
+  for (uint32_t i = 0; i < SIM_MAX_OBJECTS; i++) {
+    const struct sim_object *object = &machine->objects[i];
+    for (uint32_t h = 0; exists(object) && h < SIM_OBJECT_HOLDERS; h++)
+      if (object->holders[h].count > 0 && object->holders[h].process == process + 1) return true;
+  }
+  return false;
+}
+
+bool sim_ledger_take(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes) {
+  take_lock_running(machine, process, gpu);
+  bool fits = has_room(machine, gpu, bytes);
   if (fits) {
     add(&machine->processes[process].memory[gpu], bytes);
     add(&machine->boards[gpu].memory_used, bytes);
@@ -81,7 +131,7 @@ bool sim_ledger_take(struct sim_machine *machine, uint32_t process, uint32_t gpu
 }
 
 void sim_ledger_give(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes) {
-  take_lock(machine, gpu);
+  take_lock_running(machine, process, gpu);
   add(&machine->processes[process].memory[gpu], -bytes);
   add(&machine->boards[gpu].memory_used, -bytes);
   give_lock(machine, gpu);
@@ -170,6 +220,7 @@ void sim_ledger_forget(struct sim_machine *machine, uint32_t process) {
   for (uint32_t gpu = 0; gpu < machine->node.boards; gpu++) {
     take_lock(machine, gpu);
     atomic_store(&machine->processes[process].memory[gpu], 0);
+    atomic_store(&machine->processes[process].host[gpu], 0);
     for (uint32_t i = 0; i < SIM_MAX_OBJECTS; i++) {
       struct sim_object *object = &machine->objects[i];
       if (!exists(object) || object->gpu != gpu) continue;

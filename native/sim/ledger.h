@@ -11,9 +11,18 @@ uint64_t sim_ledger_capacity(const struct sim_machine *machine, uint32_t gpu);
 /* The memory in use on a GPU, without the driver's own reserve. */
 uint64_t sim_ledger_used(struct sim_machine *machine, uint32_t gpu);
 
-/* sim_ledger_take charges a process; false: the GPU has too little memory. sim_ledger_give refunds it. */
+/* sim_ledger_take charges a process; false: the GPU has too little memory. sim_ledger_give refunds it. Both wait while
+ * the process is locked or checkpointed. */
 bool sim_ledger_take(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes);
 void sim_ledger_give(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes);
+
+/* sim_ledger_evacuate moves the memory of a process from a GPU to the host and returns the bytes. sim_ledger_return
+ * moves it back; false: the GPU has too little memory. */
+uint64_t sim_ledger_evacuate(struct sim_machine *machine, uint32_t process, uint32_t gpu);
+bool sim_ledger_return(struct sim_machine *machine, uint32_t process, uint32_t gpu);
+
+/* Whether the process holds memory that it exported or imported. */
+bool sim_ledger_is_shared(const struct sim_machine *machine, uint32_t process);
 
 /* Memory of a process as NVML reports it: its row, and objects whose first holder it is. */
 uint64_t sim_ledger_of(struct sim_machine *machine, uint32_t process, uint32_t gpu);

@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 enum {
-  SIM_MACHINE_VERSION = 6,
+  SIM_MACHINE_VERSION = 7,
   SIM_MAX_FAULTS = 64,
   SIM_FAULT_NAME = 56,
   SIM_NVML_EVENTS = 256,
@@ -33,6 +33,9 @@ enum sim_clock {
   SIM_CLOCK_JUMP,   /* stands still while programs run; a waiting process advances it to the end of its wait */
 };
 
+/* States of a process whose numbers the machine's part needs; the others are those of CUprocessState. */
+enum { SIM_PROCESS_RUNNING = 0, SIM_PROCESS_CHECKPOINTED = 2 };
+
 struct sim_process {
   _Atomic uint32_t pid; /* 0: free */
   uint32_t driver;      /* the process called cuInit; 0: it uses NVML only */
@@ -42,6 +45,11 @@ struct sim_process {
   uint64_t space;       /* pid namespace of `pid` */
   _Atomic uint64_t memory[SIM_MAX_BOARDS];
   _Atomic uint32_t contexts[SIM_MAX_BOARDS];
+  /* See checkpoint.c. */
+  _Atomic uint32_t state;                /* CUprocessState; futex */
+  _Atomic uint32_t ruined;               /* a restore had no room: it can never be restored */
+  _Atomic uint32_t managed;              /* managed allocations and pools, which cannot be checkpointed */
+  _Atomic uint64_t host[SIM_MAX_BOARDS]; /* memory of each GPU that a checkpoint holds on the host */
 };
 
 /* Memory or pools that were exported and may have several holders. An object lives until its last reference is dropped
@@ -99,7 +107,9 @@ struct sim_machine {
   struct sim_lock lock;
   struct sim_node node;
 
-  _Atomic uint32_t fault_count; /* most calls only check that it is zero */
+  /* Faults, and processes that are locked or checkpointed: most calls only check that there are none. */
+  _Atomic uint32_t exceptions;
+  _Atomic uint32_t fault_count;
   struct sim_fault faults[SIM_MAX_FAULTS];
 
   _Atomic uint32_t nvml_event_count; /* futex: the next event is stored at nvml_event_count modulo SIM_NVML_EVENTS */

@@ -166,6 +166,7 @@ static void release(struct allocation *allocation) {
     space_give_run(allocation->base, allocation->size);
   if (allocation->charged > 0)
     sim_ledger_give(driver.machine, driver.process, driver.gpus[allocation->device], allocation->charged);
+  if (allocation->kind == MEMORY_MANAGED) atomic_fetch_sub(&driver.machine->processes[driver.process].managed, 1);
   if (allocation->forget != NULL) allocation->forget(allocation);
   if (allocation->object > 0) sim_ledger_drop(driver.machine, driver.process, (uint32_t)allocation->object - 1);
   if (ours) munmap((void *)(uintptr_t)allocation->base, allocation->size);

@@ -113,6 +113,7 @@ SIM_API CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned i
     munmap(memory, size);
     return result;
   }
+  atomic_fetch_add(&driver.machine->processes[driver.process].managed, 1);
   *pointer = model.base;
   return CUDA_SUCCESS;
 }

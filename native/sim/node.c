@@ -32,6 +32,7 @@ static void defaults(struct sim_node *node) {
   node->switch_ns = 10000;
   node->copy_bytes_per_us = 12000;
   node->fill_bytes_per_us = 700000;
+  node->checkpoint_bytes_per_us = 6000;
 }
 
 static void connect_all(struct sim_node *node, enum sim_level level) {
@@ -129,6 +130,8 @@ static void read_simulation(struct json *json, struct sim_node *node) {
       node->copy_bytes_per_us = (uint64_t)json_integer(json, 1, 100000000);
     else if (strcmp(key, "fillMBps") == 0)
       node->fill_bytes_per_us = (uint64_t)json_integer(json, 1, 100000000);
+    else if (strcmp(key, "checkpointMBps") == 0)
+      node->checkpoint_bytes_per_us = (uint64_t)json_integer(json, 1, 100000000);
     else
       json_skip(json);
   }

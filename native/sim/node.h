@@ -58,8 +58,9 @@ struct sim_node {
   uint64_t reserved_bytes; /* kept by the driver on each GPU */
   uint64_t slice_ns;
   uint64_t switch_ns;
-  uint64_t copy_bytes_per_us; /* between host and device, per direction */
-  uint64_t fill_bytes_per_us; /* within device memory */
+  uint64_t copy_bytes_per_us;       /* between host and device, per direction */
+  uint64_t fill_bytes_per_us;       /* within device memory */
+  uint64_t checkpoint_bytes_per_us; /* of a checkpointed process, to the host and back */
 };
 
 /* One GPU with default values. */

@@ -24,6 +24,7 @@ static unsigned int each_of(uint32_t board, unsigned int count, unsigned int roo
   for (uint32_t i = 0; i < SIM_MAX_PROCESSES; i++) {
     const struct sim_process *process = &nvml.machine->processes[i];
     if (atomic_load(&process->pid) == 0 || atomic_load(&process->contexts[board]) == 0) continue;
+    if (atomic_load(&process->state) == SIM_PROCESS_CHECKPOINTED) continue;
     struct user user = {.pid = sim_process_number(process), .instance = instance};
     if (user.pid == 0) continue;
     user.bytes = sim_ledger_of(nvml.machine, i, board);

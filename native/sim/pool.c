@@ -92,6 +92,8 @@ void pool_set_current(CUmemoryPool pool) {
 /* Sets the reserved bytes. False: the GPU has too little memory. */
 static bool hold(CUmemoryPool pool, uint64_t bytes) {
   uint32_t gpu = driver.gpus[pool->device];
+  if (pool->place == POOL_MANAGED)
+    atomic_fetch_add(&driver.machine->processes[driver.process].managed, (bytes > 0) - (pool->reserved > 0));
   if (bytes > pool->reserved) {
     uint64_t more = bytes - pool->reserved;
     bool paid = pool->place != POOL_HOST && sim_ledger_take(driver.machine, driver.process, gpu, more);

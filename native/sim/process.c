@@ -5,9 +5,29 @@
 #include "liveness.h"
 #include "model.h"
 
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { SWEEP_NS = 50000000 };
+
+bool sim_process_change_state(struct sim_machine *machine, uint32_t index, uint32_t from, uint32_t to) {
+  struct sim_process *process = &machine->processes[index];
+  uint32_t found = from;
+  if (from == SIM_PROCESS_RUNNING) atomic_fetch_add(&machine->exceptions, 1);
+  bool changed = atomic_compare_exchange_strong(&process->state, &found, to);
+  if (changed ? to == SIM_PROCESS_RUNNING : from == SIM_PROCESS_RUNNING) atomic_fetch_sub(&machine->exceptions, 1);
+  if (changed) syscall(SYS_futex, &process->state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+  return changed;
+}
+
+void sim_process_wait_running(struct sim_machine *machine, uint32_t index) {
+  struct sim_process *process = &machine->processes[index];
+  uint32_t state;
+  while ((state = atomic_load(&process->state)) != SIM_PROCESS_RUNNING)
+    syscall(SYS_futex, &process->state, FUTEX_WAIT, state, NULL, NULL, 0);
+}
 
 /* Clears a row on every GPU. The caller holds the machine's lock. */
 static void clear(struct sim_machine *machine, uint32_t index) {
@@ -23,6 +43,11 @@ static void clear(struct sim_machine *machine, uint32_t index) {
     atomic_store(&process->contexts[i], 0);
   }
   sim_ledger_forget(machine, index);
+  uint32_t state = atomic_load(&process->state);
+  while (state != SIM_PROCESS_RUNNING && !sim_process_change_state(machine, index, state, SIM_PROCESS_RUNNING))
+    state = atomic_load(&process->state);
+  atomic_store(&process->ruined, 0);
+  atomic_store(&process->managed, 0);
   uint32_t top = atomic_load(&machine->event_top);
   for (uint32_t i = 0; i < top; i++) {
     struct sim_event *event = &machine->events[i];

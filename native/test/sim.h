@@ -5,7 +5,9 @@
 #include "cuda_abi.h"
 #include "tap.h"
 
+#include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,6 +137,12 @@ __attribute__((unused)) static uint64_t sim_hear(const struct sim_pipe *line) {
   uint64_t word = 0;
   REQUIRE(read(line->ends[0], &word, sizeof word) == sizeof word);
   return word;
+}
+
+/* Whether a word arrives within the given time; it stays for sim_hear. */
+__attribute__((unused)) static bool sim_hears(const struct sim_pipe *line, int milliseconds) {
+  struct pollfd end = {.fd = line->ends[0], .events = POLLIN};
+  return poll(&end, 1, milliseconds) == 1;
 }
 
 /* Microseconds between two completed events. */

@@ -12,6 +12,10 @@ export const client: Client = {
         name: 'memory resources, kernels, graphs, a share',
         command: [interpreter, workshop.source('cuda-core', 'memory.py')],
       },
+      {
+        name: 'checkpoint and restore of another process',
+        command: [interpreter, workshop.source('cuda-core', 'checkpoint.py')],
+      },
     ];
   },
 };
