@@ -14,7 +14,8 @@ export interface ShapeResult {
 /**
  * Reads nodes. The agent's inventory lists the GPUs. For a node without one (an older agent), equal GPUs are assumed:
  * its capacity of `vcuda-core` divided by 100, with equal parts of its memory blocks, as in the original's extender,
- * and of the model that its labels name.
+ * and of the model that its labels name. Where the label of NVIDIA's GPU feature discovery says another size, the GPUs
+ * are unequal: all but one have that size, so that the last one is as large as any can be.
  *
  * Nodes with equal topologies share one topology object, so that placement derives its tables once.
  */
@@ -33,8 +34,7 @@ export class NodeShapes {
     const text = annotations[NODE_INVENTORY_KEY];
     // The annotation of a removed agent stays on the node, but its resources disappear.
     const cores = amount(CORE_RESOURCE);
-    const fromCapacity = () =>
-      this.#fromCapacity(cores, amount(MEMORY_RESOURCE), labels[GPU_PRODUCT_LABEL] ?? labels[GPU_MODEL_LABEL] ?? '');
+    const fromCapacity = () => this.#fromCapacity(cores, amount(MEMORY_RESOURCE), labels);
     if (cores >= CORES_PER_GPU && text !== undefined) {
       const decoded = decodeInventory(text);
       if (decoded.ok)
@@ -74,10 +74,11 @@ export class NodeShapes {
     return { gpus, topology: this.#shared(inventory.topology) };
   }
 
-  #fromCapacity(cores: number, blocks: number, model: string): { gpus: NodeGpu[]; topology: Topology } {
+  #fromCapacity(cores: number, blocks: number, labels: Node['labels']): { gpus: NodeGpu[]; topology: Topology } {
     const count = Math.min(MAX_GPUS, Math.floor(cores / CORES_PER_GPU));
-    const memoryBytes = count === 0 ? 0 : Math.floor(blocks / count) * MEMORY_BLOCK_BYTES;
-    const gpus = Array.from({ length: count }, (_, index): NodeGpu => {
+    const model = labels[GPU_PRODUCT_LABEL] ?? labels[GPU_MODEL_LABEL] ?? '';
+    const gpus = assumedBlocks(count, blocks, labels[DISCOVERED_MEMORY_LABEL]).map((each, index): NodeGpu => {
+      const memoryBytes = each * MEMORY_BLOCK_BYTES;
       const gpu = { index, minor: index, uuid: '', pciBusId: '', model, memoryBytes, numaNode: null };
       return { gpu, usable: true, foreign: false, freeCores: CORES_PER_GPU, freeMemoryBytes: memoryBytes };
     });
@@ -91,6 +92,21 @@ export class NodeShapes {
     this.#topologies.set(key, topology);
     return topology;
   }
+}
+
+/** Mebibytes of a GPU of the node, written by NVIDIA's GPU feature discovery: of one kind where there are several. */
+const DISCOVERED_MEMORY_LABEL = 'nvidia.com/gpu.memory';
+
+/** Memory blocks of GPUs of which only the sum is known, and perhaps the size of one kind. */
+function assumedBlocks(count: number, blocks: number, discoveredMib: string | undefined): readonly number[] {
+  const equal = count === 0 ? 0 : Math.floor(blocks / count);
+  const discovered = Math.floor((Number(discoveredMib) * 2 ** 20) / MEMORY_BLOCK_BYTES);
+  const rest = blocks - (count - 1) * discovered;
+  // Equal GPUs may lose a block each by rounding.
+  const areEqual = count < 2 || !(Math.abs(discovered - equal) > 1) || discovered < 1 || discovered > blocks;
+  if (areEqual) return Array<number>(count).fill(equal);
+  if (rest > discovered) return [...Array<number>(count - 1).fill(discovered), rest];
+  return [discovered, ...Array<number>(count - 1).fill(Math.floor((blocks - discovered) / (count - 1)))];
 }
 
 function asNew({ gpu, usable }: NodeGpu): NodeGpu {

@@ -128,6 +128,32 @@ test('a whole GPU with more memory than it has is refused on a node without inve
   t.same((await rig.scheduler.filter(pod('both', [[200, 32]]), ['n'])).NodeNames, []);
 });
 
+test('on a node without inventory a whole GPU may be larger than the others, where a label shows that they differ', async (t) => {
+  const labelled = (name: string, cores: number, blocks: number, mebibytes: number) =>
+    plainNode(name, cores, blocks, {
+      labels: { 'kubernetes.io/hostname': name, 'nvidia.com/gpu.memory': String(mebibytes) },
+    });
+  const GIB = 1024;
+  const nodes = [
+    labelled('small-first', 200, 96 * 4, 16 * GIB),
+    labelled('large-first', 200, 96 * 4, 80 * GIB),
+    labelled('three', 300, 112 * 4, 16 * GIB),
+    labelled('equal', 200, 2 * 63, 16_160),
+    labelled('nonsense', 200, 96 * 4, 1e9),
+  ];
+  const names = nodes.map(({ metadata }) => metadata?.name ?? '');
+  for (const [gib, expected] of [
+    [15.5, names],
+    [40, ['small-first', 'large-first', 'three', 'nonsense']],
+    [70, ['small-first', 'large-first', 'three']],
+    [80, ['small-first', 'large-first', 'three']],
+    [80.25, []],
+  ] as const) {
+    const rig = await start(t, nodes);
+    t.same((await rig.scheduler.filter(pod('p', [[100, gib * 4]]), names)).NodeNames, expected, `${gib} GiB`);
+  }
+});
+
 test('a request that is divided over several GPUs gets parts of them, beside the pods that are there', async (t) => {
   const rig = await start(t, [node('two', [16, 16]), node('one', [32]), node('small', [7, 16])]);
   const names = [...rig.api.nodes.keys()];
