@@ -21,6 +21,7 @@ import {
 import { divisionOf, isDivided } from '../gpu/division.js';
 import { readSelection } from '../gpu/gpu-selection.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
+import { annotationProblem } from '../kube/annotation-problem.js';
 import { list, record, text, type JsonRecord } from '../kube/json.js';
 import { readPod, type PodContainer } from '../kube/pod.js';
 import { gpuRequestOf } from '../kube/pod-gpus.js';
@@ -147,6 +148,8 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
     ...(limits === '' ? {} : { [CORE_LIMIT_KEY]: limits }),
     ...(priority === undefined || another !== undefined ? {} : { [PRIORITY_KEY]: priority }),
   };
+  const problem = annotationProblem({ ...pod, annotations: { ...added, ...pod.annotations } });
+  if (problem !== null) return { kind: 'refused', reason: problem };
   if (Object.keys(added).length > 0) {
     if (metadata === undefined) patch.push({ op: 'add', path: '/metadata', value: {} });
     patch.push({ op: 'add', path: '/metadata/annotations', value: { ...added, ...pod.annotations } });

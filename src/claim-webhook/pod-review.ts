@@ -1,12 +1,11 @@
 import { GPU_SHARE_KEY } from '../gpu/annotations.js';
-import { readSelection } from '../gpu/gpu-selection.js';
 import { NVIDIA_GPU } from '../gpu/foreign-requests.js';
 import { ALLOWED, type AdmissionResponse, type Review } from '../kube/admission/review.js';
+import { annotationProblem } from '../kube/annotation-problem.js';
 import { namespacePath } from '../kube/api-path.js';
 import type { KubeApi } from '../kube/client.js';
 import { KubeError } from '../kube/failure.js';
 import { record, texts } from '../kube/json.js';
-import { misspeltKey } from '../kube/misspelt-key.js';
 import { readPod } from '../kube/pod.js';
 import type { ClaimTemplates } from './claim-templates.js';
 import { convertForeign } from './foreign-conversion.js';
@@ -31,16 +30,13 @@ export async function reviewPod(
   { api, templates, gpuMemoryBytes }: PodReviewOptions,
 ): Promise<AdmissionResponse> {
   if (operation !== 'CREATE' || resource !== 'pods' || subresource !== '' || object === null) return ALLOWED;
-  const misspelt = misspeltKey(readPod(object).annotations);
-  if (misspelt !== null) return refused(misspelt);
+  const problem = annotationProblem(readPod(object));
+  if (problem !== null) return refused(problem);
   const share = await shareOf(api, object, namespace);
   if (!share.ok) return refused(share.reason);
   const foreign = convertForeign(object, { share: share.share, gpuMemoryBytes });
   if (foreign.kind === 'refused') return refused(`the request cannot be converted: ${foreign.reason}`);
   const [patch, notes] = foreign.kind === 'converted' ? [foreign.patch, foreign.notes] : [[], []];
-  const { annotations } = readPod(applied(object, patch));
-  const selection = readSelection((key) => annotations[key]);
-  if (!selection.ok) return refused(selection.reason);
   if (!intoClaims) return answer(patch, notes);
   const conversion = convertPod(applied(object, patch));
   if (conversion.kind === 'unchanged')

@@ -5,7 +5,10 @@ import { convertForeign, type ForeignOptions } from '../claim-webhook/foreign-co
 import { readMemory, readShare, SHARE_FORM, WHOLE_GPU, type GpuShare } from '../claim-webhook/gpu-share.js';
 import { fileReason } from '../host/file-reason.js';
 import { StartupError } from '../host/startup-error.js';
+import { annotationProblem } from '../kube/annotation-problem.js';
 import { record, text } from '../kube/json.js';
+import { readPod } from '../kube/pod.js';
+import { gpuRequestOf } from '../kube/pod-gpus.js';
 import { convertProposed } from '../kube/quota/proposed-object.js';
 
 interface Options {
@@ -111,12 +114,16 @@ function convertPodAt(
 ): void {
   const place = record(object).kind === 'Pod' ? [] : PLACES.find((names) => at(object, names) !== undefined);
   if (place === undefined) return;
-  const conversion = convertForeign(at(object, place), options);
-  if (conversion.kind === 'unchanged') return;
-  if (conversion.kind === 'refused') {
-    said(`not converted: ${conversion.reason}`);
+  const failed = (reason: string): void => {
+    said(reason);
     process.exitCode = 1;
-    return;
+  };
+  const pod = at(object, place);
+  const conversion = convertForeign(pod, options);
+  if (conversion.kind === 'refused') return failed(`not converted: ${conversion.reason}`);
+  if (conversion.kind === 'unchanged') {
+    const problem = asksForGpus(pod) ? annotationProblem(readPod(pod)) : null;
+    return problem === null ? undefined : failed(problem);
   }
   for (const { op, path: steps, value } of conversion.patch) {
     const target = [...path, ...place, ...steps.split('/').slice(1)].map(step);
@@ -124,6 +131,15 @@ function convertPodAt(
     else document.setIn(target, document.createNode(value));
   }
   for (const note of conversion.notes) said(note);
+}
+
+/** Whether a pod asks for GPUs by our own resources. */
+function asksForGpus(pod: unknown): boolean {
+  const { containers, initContainers } = readPod(pod);
+  return [...initContainers, ...containers].some((container) => {
+    const { cores, memoryBlocks } = gpuRequestOf(container);
+    return cores + memoryBlocks > 0;
+  });
 }
 
 /** A step of a path in a document: a number is the index of a list. */

@@ -38,9 +38,10 @@ const LONGEST = Math.max(...KEYS.map((key) => key.length)) + MOST_EDITS;
 export function misspeltKey(annotations: Readonly<Record<string, unknown>>): string | null {
   for (const key of Object.keys(annotations)) {
     if (!key.startsWith(PREFIX) || key.length > LONGEST || KEYS.includes(key)) continue;
-    const nearest = KEYS.map((known) => ({ known, edits: editsBetween(key, known) })).sort(
-      (a, b) => a.edits - b.edits,
-    )[0];
+    const near = KEYS.filter((known) => Math.abs(known.length - key.length) <= MOST_EDITS);
+    const nearest = near
+      .map((known) => ({ known, edits: editsBetween(key, known) }))
+      .sort((a, b) => a.edits - b.edits)[0];
     if (nearest !== undefined && nearest.edits <= MOST_EDITS)
       return `annotation ${key} has no meaning; write ${nearest.known}`;
   }

@@ -32,6 +32,11 @@ test('without an extender, the agent follows the annotations that choose GPUs, a
     ok: false,
     message: /annotation tencent\.com\/gpu-policy is "pack"; it can be "binpack"/,
   });
+  const misspelt = await admit({ 'tencent.com/use-gpu-modle': 'A10' });
+  t.match(misspelt.admission, {
+    ok: false,
+    message: /annotation tencent\.com\/use-gpu-modle has no meaning; write tencent\.com\/use-gpu-model/,
+  });
   t.match(await eventually(() => cluster.eventsOn(wrong.wanted)[0]), {
     reason: 'GPURefused',
     message: /annotation tencent\.com\/gpu-policy is "pack"/,

@@ -116,3 +116,26 @@ test('convert names what is wrong with its input', (t) => {
   t.match(convert(['-', '--gpu-memory', '10%']), { status: 2, stderr: /Expected an amount such as 80GiB/ });
   t.end();
 });
+
+test('convert checks the annotations of the pods that it prints by their readers', (t) => {
+  const pod = (annotations: string, resources: string): string =>
+    `kind: Pod
+metadata: { name: p, annotations: { ${annotations} } }
+spec: { containers: [{ name: main, resources: { limits: { ${resources} } } }] }
+`;
+  const foreign = 'nvidia.com/gpu: 1, nvidia.com/gpumem: 3000';
+  const own = 'tencent.com/vcuda-core: 30, tencent.com/vcuda-memory: 4';
+  for (const resources of [foreign, own])
+    for (const [annotation, reason] of [
+      ['tencent.com/use-gpu-modle: A10', /annotation tencent\.com\/use-gpu-modle has no meaning; write/],
+      ['tencent.com/gpu-policy: mutex', /annotation tencent\.com\/gpu-policy is "mutex"; it can be/],
+      ['tencent.com/vcuda-priority: urgent', /vcuda-priority: "urgent" is not high, normal or low/],
+      ['tencent.com/vcuda-memory-limit: main=much', /vcuda-memory-limit: "much" is not a number of blocks/],
+      ['tencent.com/vcuda-memory-oversubscribe: lowest', /"lowest" is not high, normal or low/],
+      ['tencent.com/vcuda-enforcement: off', /"off" is not limits or none/],
+    ] as const)
+      t.match(convert(['-'], pod(annotation.replace(/: (.*)$/, ': "$1"'), resources)), { status: 1, stderr: reason });
+  t.match(convert(['-'], pod('tencent.com/use-gpu-modle: A10', 'cpu: 1')), { status: 0, stderr: '' }, 'no GPU');
+  t.match(convert(['-'], pod("tencent.com/vcuda-memory-limit: 'main=8'", foreign)), { status: 0 });
+  t.end();
+});

@@ -90,6 +90,7 @@ const PURE_CORES = [
     ...['audit/audit', 'audit/findings', 'limits/live-limits', 'steering/steering', 'usage/usage-counters'].map(
       (name) => `agent/slices/${name}.ts`,
     ),
+    'kube/limit-annotations.ts',
     ...['cpu-affinity', 'cpu-list'].map((name) => `agent/nri/${name}.ts`),
   ],
   ['agent/gpus/health.ts', 'agent/gpus/health-policy.ts'],

@@ -8,6 +8,7 @@ import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import { ALL_PODS } from '../../kube/api-path.js';
 import type { KubeClient } from '../../kube/client.js';
+import { misspeltKey } from '../../kube/misspelt-key.js';
 import { gpusNamedFor } from '../../kube/pod-gpus.js';
 import { WatchInformer, type ObjectChange, type InformerTiming } from '../../kube/informer.js';
 import { readNodePod } from './pod-reader.js';
@@ -310,7 +311,9 @@ function orderOf(pod: NodePod): bigint {
 function waitingContainers(pod: NodePod, started: ReadonlySet<string> = new Set()): PendingContainer[] {
   const waits = (container: PodContainer): boolean =>
     usesGpu(container) && !container.running && !started.has(container.name);
+  if (![...pod.initContainers, ...pod.containers].some(waits)) return [];
   const read = readSelection((key) => pod.annotations.get(key));
+  const brokenRule = read.ok ? misspeltKey(Object.fromEntries(pod.annotations)) : read.reason;
   const entry = (
     { name, cores, memoryBlocks, compat32 }: PodContainer,
     predicted: ReturnType<typeof gpusNamedFor>,
@@ -321,7 +324,8 @@ function waitingContainers(pod: NodePod, started: ReadonlySet<string> = new Set(
     memoryBlocks,
     hint: predicted?.indexes ?? [],
     ...(predicted?.uuids === undefined ? {} : { hintUuids: predicted.uuids }),
-    ...(read.ok ? (read.selection === ANY_GPUS ? {} : { selection: read.selection }) : { brokenRule: read.reason }),
+    ...(read.ok && read.selection !== ANY_GPUS ? { selection: read.selection } : {}),
+    ...(brokenRule === null ? {} : { brokenRule }),
     ...(compat32 ? { compat32 } : {}),
   });
   // A prediction for another node does not apply to the GPUs of this one.

@@ -2,18 +2,15 @@
  * Limits that change while a container runs: the requests of limit annotations and operator, within the allocation;
  * whether they are enforced, and how much memory the container may hold beyond them. Pure.
  */
-import {
-  CORE_LIMIT_KEY,
-  ENFORCEMENT_KEY,
-  MEMORY_LIMIT_KEY,
-  MEMORY_OVERSUBSCRIBE_KEY,
-  PRIORITY_KEY,
-  SHARE_LIMIT_KEY,
-} from '../../../gpu/annotations.js';
+import { ENFORCEMENT_KEY, MEMORY_OVERSUBSCRIBE_KEY } from '../../../gpu/annotations.js';
 import type { DeviceLimit } from '../../../abi/limits-file.js';
-import { isHigher, parsePriority, type Priority } from '../../../gpu/priority.js';
+import { isHigher, type Priority } from '../../../gpu/priority.js';
 import { CORES_PER_GPU } from '../../../gpu/resources.js';
-import { parseAnyCores, parseCores, parseMemory, valueFor } from '../../../manifests/container-value.js';
+import {
+  LIMIT_ANNOTATIONS,
+  readContainerAnnotation,
+  type ContainerAnnotation,
+} from '../../../kube/limit-annotations.js';
 
 /** The requested limits of one container; null: as allocated. */
 export interface LimitRequest {
@@ -41,24 +38,17 @@ export interface ReadRequest {
  */
 export function readLimitAnnotations(annotations: ReadonlyMap<string, string>, container: string): ReadRequest {
   const problems: string[] = [];
-  const read = <T>(key: string, parse: (text: string) => T | null, expected: string): T | null => {
-    const whole = annotations.get(key);
-    const text = whole === undefined ? undefined : valueFor(whole, container);
-    if (text === undefined) return null;
-    const value = parse(text);
-    if (value === null) problems.push(`${key}: ${JSON.stringify(text.slice(0, 64))} is not ${expected}`);
-    return value;
+  const read = <T>(annotation: ContainerAnnotation<T>): T | null => {
+    const { value, problem } = readContainerAnnotation(annotation, (key) => annotations.get(key), container);
+    if (problem !== undefined) problems.push(problem);
+    return value ?? null;
   };
   const request: LimitRequest = {
-    memoryBytes: read(
-      MEMORY_LIMIT_KEY,
-      parseMemory,
-      'a number of blocks of 256 MiB, or of bytes with a unit such as 1536Mi',
-    ),
-    share: read(SHARE_LIMIT_KEY, parseCores, 'a number of cores from 1 to 100'),
-    softLimit: read(CORE_LIMIT_KEY, parseAnyCores, 'a positive number of cores'),
+    memoryBytes: read(LIMIT_ANNOTATIONS.memory),
+    share: read(LIMIT_ANNOTATIONS.share),
+    softLimit: read(LIMIT_ANNOTATIONS.softLimit),
   };
-  const priority = read(PRIORITY_KEY, parsePriority, 'high, normal or low');
+  const priority = read(LIMIT_ANNOTATIONS.priority);
   return { request: priority === null ? request : { ...request, priority }, problems };
 }
 
@@ -206,7 +196,6 @@ export function describeLimit(limit: DeviceLimit): string {
 }
 
 /** `none`: the control library passes every call on, and the audit compares use with the allocation. */
-const ENFORCEMENTS = ['limits', 'none'] as const;
 
 /** `problem`: why the annotation was refused; the limits are then enforced. */
 export interface Enforcement {
@@ -220,31 +209,20 @@ export function readEnforcement(
   container: string,
   allowed: boolean,
 ): Enforcement {
-  const whole = annotations.get(ENFORCEMENT_KEY);
-  const word = (whole === undefined ? undefined : valueFor(whole, container)) ?? 'limits';
-  if (!ENFORCEMENTS.some((known) => known === word))
-    return enforced(`${JSON.stringify(word.slice(0, 64))} is not limits or none`);
-  if (word === 'none' && !allowed) return enforced('this node has no unenforced slices (--allow-unenforced)');
-  return { unenforced: word === 'none', problem: null };
+  const { enforcement } = LIMIT_ANNOTATIONS;
+  const { value = 'limits', problem } = readContainerAnnotation(enforcement, (key) => annotations.get(key), container);
+  if (problem !== undefined) return enforced(problem);
+  if (value === 'none' && !allowed)
+    return enforced(`${ENFORCEMENT_KEY}: this node has no unenforced slices (--allow-unenforced)`);
+  return { unenforced: value === 'none', problem: null };
 }
 
 function enforced(why: string): Enforcement {
-  return { unenforced: false, problem: `${ENFORCEMENT_KEY}: ${why}; the limits are enforced` };
+  return { unenforced: false, problem: `${why}; the limits are enforced` };
 }
-
-/** Slices of class `low` may hold more than their allocation, on the host; `normal` and `high` never. */
-const MEMORY_CLASSES = ['high', 'normal', 'low'] as const;
-export type MemoryClass = (typeof MEMORY_CLASSES)[number];
 
 /** A node that does not oversubscribe memory. */
 export const NO_OVERSUBSCRIPTION = 1;
-
-/** The class that a pod's annotations name for one of its containers; null where the word is none. */
-export function readMemoryClass(annotations: ReadonlyMap<string, string>, container: string): MemoryClass | null {
-  const whole = annotations.get(MEMORY_OVERSUBSCRIBE_KEY);
-  const word = whole === undefined ? undefined : valueFor(whole, container);
-  return word === undefined ? 'normal' : (MEMORY_CLASSES.find((known) => known === word) ?? null);
-}
 
 /**
  * The limits with host-backed memory for a container of class `low`: with this memory the container may hold `factor`
@@ -256,12 +234,12 @@ export function oversubscribe(
   container: string,
   factor: number,
 ): HeldLimits {
-  const memoryClass = readMemoryClass(annotations, container);
-  if (memoryClass === null)
-    return withinMemory(
-      devices,
-      `${JSON.stringify(annotations.get(MEMORY_OVERSUBSCRIBE_KEY)?.slice(0, 64))} is not high, normal or low`,
-    );
+  const { value: memoryClass, problem } = readContainerAnnotation(
+    LIMIT_ANNOTATIONS.memoryClass,
+    (key) => annotations.get(key),
+    container,
+  );
+  if (problem !== undefined) return { devices, notes: [problem] };
   if (memoryClass !== 'low') return { devices, notes: [] };
   if (factor <= NO_OVERSUBSCRIPTION)
     return withinMemory(devices, 'this node does not oversubscribe memory (--memory-oversubscription)');

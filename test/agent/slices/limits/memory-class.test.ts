@@ -1,6 +1,7 @@
 import { test } from 'tap';
 import type { DeviceLimit } from '../../../../src/abi/limits-file.js';
-import { oversubscribe, readMemoryClass } from '../../../../src/agent/slices/limits/live-limits.js';
+import { oversubscribe } from '../../../../src/agent/slices/limits/live-limits.js';
+import { LIMIT_ANNOTATIONS, readContainerAnnotation } from '../../../../src/kube/limit-annotations.js';
 
 const MIB = 2 ** 20;
 const KEY = 'tencent.com/vcuda-memory-oversubscribe';
@@ -15,13 +16,14 @@ for (const [text, memoryClass] of [
   ['normal', 'normal'],
   ['high', 'high'],
   ['main=low,side=high', 'low'],
-  ['side=low', 'normal'],
+  ['side=low', undefined],
   ['Low', null],
   ['1.5', null],
   ['', null],
 ] as const) {
   test(`${JSON.stringify(text)} is memory class ${memoryClass ?? 'of no name'}`, (t) => {
-    t.equal(readMemoryClass(asking(text), 'main'), memoryClass);
+    const read = readContainerAnnotation(LIMIT_ANNOTATIONS.memoryClass, (key) => asking(text).get(key), 'main');
+    t.equal('problem' in read ? null : read.value, memoryClass);
     t.end();
   });
 }

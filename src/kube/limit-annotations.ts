@@ -1,0 +1,54 @@
+import {
+  CORE_LIMIT_KEY,
+  ENFORCEMENT_KEY,
+  MEMORY_LIMIT_KEY,
+  MEMORY_OVERSUBSCRIBE_KEY,
+  PRIORITY_KEY,
+  SHARE_LIMIT_KEY,
+} from '../gpu/annotations.js';
+import { parsePriority } from '../gpu/priority.js';
+import { parseAnyCores, parseCores, parseMemory, valueFor } from '../manifests/container-value.js';
+
+/** How an annotation with a value for each container, or one for all, is read. */
+export interface ContainerAnnotation<T> {
+  readonly key: string;
+  /** Null for a value that means nothing. */
+  readonly parse: (text: string) => T | null;
+  /** The values, in words. */
+  readonly expected: string;
+}
+
+/** A word of some. */
+function word<const T extends string>(key: string, words: readonly T[], expected: string): ContainerAnnotation<T> {
+  return { key, parse: (text) => words.find((known) => known === text) ?? null, expected };
+}
+
+/** The annotations by which a pod limits its containers, with their readers. */
+export const LIMIT_ANNOTATIONS = {
+  memory: {
+    key: MEMORY_LIMIT_KEY,
+    parse: parseMemory,
+    expected: 'a number of blocks of 256 MiB, or of bytes with a unit such as 1536Mi',
+  },
+  share: { key: SHARE_LIMIT_KEY, parse: parseCores, expected: 'a number of cores from 1 to 100' },
+  softLimit: { key: CORE_LIMIT_KEY, parse: parseAnyCores, expected: 'a positive number of cores' },
+  priority: { key: PRIORITY_KEY, parse: parsePriority, expected: 'high, normal or low' },
+  memoryClass: word(MEMORY_OVERSUBSCRIBE_KEY, ['high', 'normal', 'low'], 'high, normal or low'),
+  enforcement: word(ENFORCEMENT_KEY, ['limits', 'none'], 'limits or none'),
+} as const;
+
+/**
+ * The value of such an annotation for a container: undefined if it has none, and a sentence in `problem` for a value
+ * that means nothing.
+ */
+export function readContainerAnnotation<T>(
+  { key, parse, expected }: ContainerAnnotation<T>,
+  annotation: (key: string) => string | undefined,
+  container: string,
+): { readonly value?: T; readonly problem?: string } {
+  const whole = annotation(key);
+  const text = whole === undefined ? undefined : valueFor(whole, container);
+  if (text === undefined) return {};
+  const value = parse(text);
+  return value === null ? { problem: `${key}: ${JSON.stringify(text.slice(0, 64))} is not ${expected}` } : { value };
+}
