@@ -142,5 +142,9 @@ test('kubectl finds the plugin, which reads the agent through the API server wit
   await cluster.kubectl('apply', '--validate=false', '-f', join(ROOT, 'etc/quota/crds.yaml'));
   await until('the quota resources', async () => (await cluster.kubectl('get', 'bizgroupresourcequotas')) !== null);
   t.match(await gpu(cluster.kubeconfig, 'quota', 'create', 'company', 'limits.cpu=10'), /company created/);
-  t.equal(await gpu(jane, 'quota', 'tree'), 'no groups\n', 'the service that would charge it does not run');
+  t.equal(
+    await gpu(jane, 'quota', 'tree'),
+    '1 group, none in the ledger: is quota serve running?\n',
+    'the service that would charge it does not run',
+  );
 });
