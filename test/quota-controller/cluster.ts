@@ -79,6 +79,7 @@ export class QuotaCluster {
   async join(
     options: {
       readonly refreshMs?: number;
+      readonly othersMs?: number;
       readonly reservationMs?: number;
       readonly kindsMs?: number;
       readonly leaseMs?: number;

@@ -161,6 +161,34 @@ test('what a deleted owner leaves behind stays charged, over restarts too', asyn
   await uses(on, 0);
 });
 
+test('an owner is released only after what came loose from it is charged', async (t) => {
+  const on = await QuotaCluster.start(0);
+  t.teardown(() => on.stop());
+  await on.join({ othersMs: 400 });
+  t.match(await on.createGroup('team', { 'limits.cpu': 4 }), { ok: true });
+  const template = { metadata: { labels: { app: 's' } }, spec: spec(1) };
+  const set = { replicas: 2, serviceName: 's', selector: { matchLabels: { app: 's' } }, template };
+  const labels = { [GROUP_LABEL]: 'team' };
+  t.match(await create(on, `${APPS}/statefulsets`, { metadata: { name: 's', labels }, spec: set }), { ok: true });
+  for (const name of ['s-0', 's-1']) addPod(on, name, ownedBy(on, 'statefulsets', 'apps/v1', 'StatefulSet', 's'));
+  await deployed(t, on, 'web', 2);
+  await uses(on, 4);
+  for (const name of ['s-0', 's-1']) orphan(on, 'pods', name);
+  orphan(on, 'replicasets', 'web-rs');
+  // The watches of different kinds show this in any order.
+  await settled();
+  on.server.remove('statefulsets', 'default', 's');
+  on.server.remove('deployments', 'default', 'web');
+  let least = Infinity;
+  await eventually(async () => {
+    const ledger = await openLedger(on.client);
+    least = Math.min(least, Number(ledger.status('team')?.used.get('limits.cpu') ?? 0n) / 1000);
+    const names = ledger.charges('team').map(({ workload }) => workload);
+    return names.length === 3 && !names.some((name) => /Deployment|StatefulSet/.test(name));
+  }, 'the owners to be released');
+  t.ok(least >= 4, `${least} cores at least`);
+});
+
 test('an owner that was deleted while no replica ran leaves its pods charged', async (t) => {
   const on = await cluster(t);
   await deployed(t, on, 'web', 3);

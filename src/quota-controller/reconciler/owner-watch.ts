@@ -41,6 +41,8 @@ export class OwnerWatch {
   readonly #informers = new Map<string, Informer<Link>>();
   /** Objects that came loose, and are no pods. */
   readonly #looseLinks = new Map<string, Link>();
+  /** By uid of an object that came loose: the charged workload that it left while that one existed. */
+  readonly #left = new Map<string, string>();
 
   constructor(options: OwnerWatchOptions) {
     this.#options = options;
@@ -104,6 +106,23 @@ export class OwnerWatch {
     const root = after === null ? null : owned.rootOf(after);
     if (left !== null && (left.uid !== root?.uid || !isAlike(before, after))) reconsider(left.uid);
     if (root !== null && root.uid !== left?.uid) reconsider(root.uid);
+  }
+
+  /**
+   * Reads what came loose from a workload that has ended, and returns what of it is charged by itself: the workload is
+   * released after that. Rejects if the API server fails.
+   */
+  async leftFrom(uid: string): Promise<readonly WorkloadObject[]> {
+    const { owned, known } = this.#options;
+    const loose = [...this.#left].filter(([, root]) => root === uid).map(([object]) => object);
+    for (const object of loose) await this.look(object);
+    const all = loose.flatMap((object) => [object, ...owned.podsBelow(object, '').map((pod) => pod.uid)]);
+    return all.flatMap((object) => known.withUid(object) ?? []);
+  }
+
+  /** Notes that a workload that has ended is released. */
+  released(uid: string): void {
+    for (const [object, root] of this.#left) if (root === uid) this.#left.delete(object);
   }
 
   /** What a charged workload owned is charged by itself from now on. */
@@ -183,6 +202,7 @@ export class OwnerWatch {
       else {
         owned.loosen(uid, account);
         this.#looseLinks.set(uid, after);
+        if (left !== null) this.#left.set(uid, left.uid);
         loosened(uid);
       }
     }
@@ -206,6 +226,8 @@ export class OwnerWatch {
       : (owned.looseAccount(uid) ?? (left === null ? owned.heirOf(pod.owner?.uid ?? '') : accountOf(left)));
     if (account === null) owned.bind(uid);
     else owned.loosen(uid, account);
+    if (account === null) this.#left.delete(uid);
+    else if (left !== null) this.#left.set(uid, left.uid);
     const was = known.withUid(uid);
     const isCharged = pod !== null && pod.group !== '' && (pod.isLabelled || !isCovered);
     const is = pod !== null && account !== null ? inAccount(pod, account) : isCharged ? pod : null;

@@ -340,7 +340,7 @@ export class Reconciler {
       const { key, uid, group } = entry;
       gone.push(entry);
       this.#known.unlisted(key, uid);
-      await this.#workloadReconciler.end(key, uid, group);
+      await this.#end({ key, uid, group });
     }
     if (gone.length > 0)
       log.warn({ workloads: gone.slice(0, 20).map(({ key }) => key) }, 'released workloads whose objects are gone');
@@ -546,10 +546,17 @@ export class Reconciler {
     this.#listeners.emit(group);
   }
 
+  /** Releases a workload that ended, after what it left behind is charged. */
+  async #end({ key, uid, group }: Pick<WorkloadObject, 'key' | 'uid' | 'group'>): Promise<void> {
+    for (const left of await this.#owners.leftFrom(uid)) await this.#workloadReconciler.reconcile(left);
+    await this.#workloadReconciler.end(key, uid, group);
+    this.#owners.released(uid);
+  }
+
   async #reconcile(key: string): Promise<void> {
     const gone = this.#deleted.get(key);
     if (gone !== undefined) {
-      await this.#workloadReconciler.end(gone.key, gone.uid, gone.group);
+      await this.#end(gone);
       this.#deleted.delete(key);
       this.#admitted.delete(gone.uid);
       return;
