@@ -1,12 +1,19 @@
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import tap, { test } from 'tap';
 import { USAGE_FILE } from '../../src/abi/vgpu-abi.js';
+import { GROUP_FINALIZER } from '../../src/kube/quota/group-object.js';
+import { API_VERSION, GROUP_KIND } from '../../src/kube/quota/names.js';
+import { GROUP_LABEL } from '../../src/manifests/group-label.js';
+import { MAIN } from '../harness/programs.js';
 import { NODE, TestCluster } from './cluster.js';
 import { helm, onHostNetwork, simulatedValues } from './helm.js';
 import { importOwnImage } from './image.js';
 import { until } from '../harness/eventually.js';
+import { QuotaProcess } from './quota-process.js';
 import { shareMounts } from './shared-mounts.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -16,6 +23,7 @@ const ADDRESS = 'http://127.0.0.1:5678';
 const TMPFS = '1021994';
 
 const cluster = new TestCluster();
+const execute = promisify(execFile);
 const manifest = (name: string): string => join(ROOT, name);
 const system = (...args: string[]): Promise<string> => cluster.kubectl('--namespace', 'kube-system', ...args);
 
@@ -154,6 +162,53 @@ test('installed as docs/guides/install.md describes, two pods share a GPU within
     (error: Error) => error.message,
   );
   t.match(written, /ENOSPC/, 'a container cannot fill the disk with the usage file');
+});
+
+test('what an uninstalled quota left is removed by the command of docs/guides/install.md', async (t) => {
+  await cluster.kubectl('apply', '-f', manifest('etc/quota/crds.yaml'));
+  await cluster.kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s');
+  const port = 18_453;
+  const { kubeconfig, directory } = cluster;
+  const service = new QuotaProcess({ name: 'removed', port, kubeconfig, directory, url: `https://127.0.0.1:${port}` });
+  t.teardown(() => service.end('SIGTERM'));
+  await service.start();
+  await cluster.apply({
+    apiVersion: API_VERSION,
+    kind: GROUP_KIND,
+    metadata: { name: 'team' },
+    spec: { hard: { pods: 10 }, namespaceSelector: {} },
+  });
+  await until('the finalizer of the group', async () =>
+    (await cluster.kubectl('get', 'bizgroupresourcequotas', 'team', '-o', 'jsonpath={.metadata.finalizers}')).includes(
+      GROUP_FINALIZER,
+    ),
+  );
+  await cluster.kubectl('create', 'deployment', 'stays', '--image=busybox', '--replicas=0');
+  t.teardown(() => cluster.kubectl('delete', 'deployment', 'stays'));
+  await cluster.kubectl('label', 'deployment', 'stays', `${GROUP_LABEL}=team`);
+
+  const remove = async (...args: readonly string[]): Promise<string> => {
+    const program = [MAIN, 'quota', 'remove', '--namespace', 'default', '--kubeconfig', kubeconfig, ...args];
+    return (await execute(process.execPath, program)).stdout;
+  };
+  await t.rejects(remove('--yes'), /removed leads: uninstall quota serve first/);
+  await service.end('SIGTERM');
+  await cluster.kubectl('delete', 'bizgroupresourcequotas', 'team', '--wait=false');
+  t.match(await remove(), /^group team would be removed with --yes$/m);
+  t.match(await cluster.kubectl('get', 'bizgroupresourcequotas', '-o', 'name'), /team/, 'its deletion hangs');
+  t.match(await remove('--yes'), /^group team removed$/m);
+  await until('the definitions to go', async () => {
+    const left = await cluster.kubectl(
+      'get',
+      'crd,validatingwebhookconfigurations,mutatingwebhookconfigurations',
+      '-o',
+      'name',
+    );
+    return !/quota/.test(left);
+  });
+  t.equal(await remove(), 'nothing of the quota is left\n');
+  t.match(await cluster.kubectl('get', 'deployment', 'stays', '-o', 'jsonpath={.metadata.labels}'), /team/);
+  await cluster.kubectl('scale', 'deployment', 'stays', '--replicas=1');
 });
 
 /** What scripts/release published: names with digests. */

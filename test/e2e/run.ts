@@ -26,7 +26,9 @@ const command = new Command('npm run test:e2e --')
  * cluster.
  */
 const SHARING = new Set(
-  ['arbitrator', 'contracts', 'definitions', 'manifests', 'quota', 'walk'].map((name) => `${name}.e2e.js`),
+  ['arbitrator', 'contracts', 'definitions', 'manifests', 'quota', 'running-pods', 'walk'].map(
+    (name) => `${name}.e2e.js`,
+  ),
 );
 
 interface Options {
