@@ -30,16 +30,20 @@ interface Start {
 }
 
 /**
- * How long `quota serve` takes until it is ready, and its memory, with 100,000 Deployments in 20 groups: once with
- * empty ledgers, as at the installation, and once as a restart. Baseline: a process that lists the Deployments in
- * pages and keeps nothing. Node.js runs with the options of the manifests unless others are given.
+ * How long `quota serve` takes until it is ready, and its memory, with 100,000 Deployments in 20 groups, and with pods
+ * of theirs if their number is given: once with empty ledgers, as at the installation, and once as a restart. Baseline:
+ * a process that lists the Deployments in pages and keeps nothing. Node.js runs with the options of the manifests
+ * unless others are given.
  *
- *     npm run bench -- quota-start [WORKLOADS] [NODE OPTION...]
+ *     npm run bench -- quota-start [WORKLOADS [PODS]] [NODE OPTION...]
  */
 export const run: Bench = async ({ args, report, note }) => {
-  const workloads = Number(args[0] ?? WORKLOADS);
-  const nodeOptions = args.length > 1 ? args.slice(1) : manifestOptions();
-  const server = fork(API_SERVER, [`${workloads}`, `${GROUPS}`], { execArgv: ['--max-old-space-size=8192'] });
+  const [workloads = WORKLOADS, pods = 0] = args.filter((arg) => /^\d+$/.test(arg)).map(Number);
+  const given = args.filter((arg) => arg.startsWith('-'));
+  const nodeOptions = given.length > 0 ? given : manifestOptions();
+  const server = fork(API_SERVER, [`${workloads}`, `${GROUPS}`, `${pods}`], {
+    execArgv: ['--max-old-space-size=8192'],
+  });
   const agent = new Agent({ keepAlive: false, rejectUnauthorized: false });
   try {
     const [url] = (await once(server, 'message')) as [string];
@@ -55,7 +59,9 @@ export const run: Bench = async ({ args, report, note }) => {
       report(measured('most resident memory until ready', start.mostMib, 'MiB', bare.mostMib, variant));
       report(measured(`resident memory ${SETTLED_MS / 1000} s later`, start.settledMib, 'MiB', bare.mostMib, variant));
     }
-    note(`${workloads} Deployments of 4 KB in ${GROUPS} groups, ${nodeOptions.join(' ')}; ratios are to the bare list`);
+    note(
+      `${workloads} Deployments of 4 KB in ${GROUPS} groups, ${pods} pods, ${nodeOptions.join(' ')}; ratios are to the bare list`,
+    );
   } finally {
     agent.destroy();
     const ended = once(server, 'exit');

@@ -1,9 +1,6 @@
-import { DEFAULT_CATALOG, type CardCatalog } from '../manifests/gpu-resources.js';
-import { withClaims } from '../manifests/claim-needs.js';
-import { ManifestReader } from '../manifests/manifest-reader.js';
-import { podNeeds, type PodNeeds, type PodProblem } from '../manifests/pod-needs.js';
 import { readCondition } from './condition.js';
 import { list, record, text, texts, time, type JsonRecord } from './json.js';
+import { needsOf, readPodRequest, type NeedsOf } from './pod-request.js';
 import type { LabelRequirement } from '../manifests/label-selector.js';
 import type { Toleration } from '../manifests/taint.js';
 
@@ -62,12 +59,7 @@ export interface Pod {
   readonly containers: readonly PodContainer[];
   /** Its resource claims, in the order of its specification. */
   readonly claims: readonly PodClaim[];
-  /** The pod's requests including its claims, for the GPU type that its workload declares. */
-  readonly needs: (
-    gpuType?: string,
-    catalog?: CardCatalog,
-    claimed?: Readonly<Record<string, number>>,
-  ) => PodNeeds | PodProblem;
+  readonly needs: NeedsOf;
 }
 
 /** A resource claim that a pod names. */
@@ -120,8 +112,7 @@ export function readPod(object: unknown): Pod {
   const controller = list(metadata.ownerReferences)
     .map(record)
     .find((owner) => owner.controller === true);
-  const { containers, initContainers, overhead, resources, priority, resourceClaims } = spec;
-  const held = resizeOf(status);
+  const { containers, initContainers, priority, resourceClaims } = spec;
   return {
     uid,
     kubeletUid: (isMirror && annotations[CONFIG_HASH_KEY]) || uid,
@@ -161,28 +152,7 @@ export function readPod(object: unknown): Pod {
     initContainers: containersOf(list(initContainers), list(status.initContainerStatuses)),
     containers: containersOf(list(containers), list(status.containerStatuses)),
     claims: claimsOf(list(resourceClaims), list(status.resourceClaimStatuses)),
-    needs: (gpuType = '', catalog = DEFAULT_CATALOG, claimed = {}) => {
-      const reader = new ManifestReader();
-      const asked = withClaims(reader, { containers, initContainers, overhead, resources }, claimed);
-      return podNeeds(reader, asked, 'spec', gpuType, catalog, { status: held, annotations });
-    },
-  };
-}
-
-/** The parts of the status that describe an in-place resize of a running pod. */
-function resizeOf({ conditions, containerStatuses, initContainerStatuses, resize }: JsonRecord): JsonRecord {
-  const held = (statuses: unknown): readonly JsonRecord[] =>
-    list(statuses).flatMap((status) => {
-      const { name, resources, allocatedResources } = record(status);
-      return resources === undefined && allocatedResources === undefined
-        ? []
-        : [{ name, resources, allocatedResources }];
-    });
-  return {
-    conditions: list(conditions).filter((condition) => record(condition).type === 'PodResizePending'),
-    containerStatuses: held(containerStatuses),
-    initContainerStatuses: held(initContainerStatuses),
-    resize,
+    needs: needsOf(readPodRequest(object)),
   };
 }
 

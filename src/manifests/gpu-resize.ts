@@ -17,6 +17,9 @@ export interface GpuAmounts {
   readonly memoryBlocks: number;
 }
 
+/** The annotations of a pod that say what its containers get beside their requests. */
+export const RESIZE_KEYS: readonly string[] = [CORE_RESIZE_KEY, MEMORY_RESIZE_KEY, RESIZE_STATUS_KEY];
+
 /** Reads one annotation of a pod. */
 export type Annotation = (key: string) => string | undefined;
 

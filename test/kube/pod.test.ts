@@ -1,5 +1,6 @@
 import { test } from 'tap';
 import { readNodePod } from '../../src/agent/api-server/pod-reader.js';
+import { readPodRequest } from '../../src/kube/pod-request.js';
 import { readPod } from '../../src/kube/pod.js';
 import { readClusterPod } from '../../src/quota-controller/arbitrator/cluster-pod.js';
 import { readPodObject } from '../../src/quota-controller/controller/pod-object.js';
@@ -111,5 +112,16 @@ test('an owner counts if it controls the pod, and an invalid list of owners has 
     t.equal(readPodObject(pod({}, { ownerReferences }))?.ownerUid, 'u');
     t.equal(readClusterPod(pod({}, { ownerReferences }))?.isUnevictable, false);
   }
+  t.end();
+});
+
+test('of a pod only what it requests is kept for its hours', (t) => {
+  const resources = { requests: { cpu: '1' } };
+  const given = { name: 'a', image: 'i', env: [{ name: 'A', value: 'a' }], resources };
+  const { spec, annotations } = readPodRequest(
+    pod({ containers: [given] }, { annotations: { other: 'x', 'tencent.com/vcuda-core-resize': '30' } }),
+  );
+  t.strictSame(JSON.parse(JSON.stringify(spec)), { containers: [{ name: 'a', resources }] });
+  t.strictSame(annotations, { 'tencent.com/vcuda-core-resize': '30' });
   t.end();
 });

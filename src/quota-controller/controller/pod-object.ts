@@ -1,6 +1,7 @@
 import type { Resources } from '../../quota/index.js';
 import { DEFAULT_CATALOG, type CardCatalog } from '../../manifests/gpu-resources.js';
 import { readPod, type Pod, type PodClaim } from '../../kube/pod.js';
+import { needsOf, readPodRequest, type NeedsOf, type PodRequest } from '../../kube/pod-request.js';
 
 /** The fields of a pod that the usage meter needs. */
 export interface PodObject {
@@ -30,7 +31,8 @@ export interface PodObject {
 export function readPodObject(object: unknown, catalog: () => CardCatalog = () => DEFAULT_CATALOG): PodObject | null {
   const pod = readPod(object);
   if (pod.uid === '') return null;
-  const { uid, namespace, name, node, controller, isDone, endedAt, deletedAt, claims, needs } = pod;
+  const { uid, namespace, name, node, controller, isDone, endedAt, deletedAt, claims } = pod;
+  const needs = sharedNeeds(readPodRequest(object));
   const startedAt = startOf(pod);
   return {
     uid,
@@ -46,6 +48,23 @@ export function readPodObject(object: unknown, catalog: () => CardCatalog = () =
       return known.ok ? { requests: known.requests, limits: known.limits } : null;
     },
   };
+}
+
+/** Number of requests that are kept for sharing. */
+const MOST_SHARED = 4096;
+
+const sharedRequests = new Map<string, NeedsOf>();
+
+/** Equal requests are kept once: most pods of a cluster have one of a few. */
+function sharedNeeds(request: PodRequest): NeedsOf {
+  const content = JSON.stringify(request);
+  const same = sharedRequests.get(content);
+  if (same !== undefined) return same;
+  // Clearing the table is harmless: pods keep their requests, and equal ones are just not shared.
+  if (sharedRequests.size >= MOST_SHARED) sharedRequests.clear();
+  const needs = needsOf(request);
+  sharedRequests.set(content, needs);
+  return needs;
 }
 
 /** When a pod was scheduled, which is when its usage begins; null for a pod without a node. */

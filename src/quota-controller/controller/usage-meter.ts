@@ -4,7 +4,7 @@ import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { MAX_OWNERS } from '../reconciler/owned-pods.js';
 import type { StructuredLog } from '../../host/structured-log.js';
-import type { WorkloadObject } from '../reconciler/workload-object.js';
+import { WORKLOADS_PER_PAGE, type WorkloadObject } from '../reconciler/workload-object.js';
 import type { Clock } from '../../host/clock.js';
 import { ReconcileQueue } from '../../kube/reconcile-queue.js';
 import type { GroupPod } from './beyond-quota.js';
@@ -82,7 +82,11 @@ export class UsageMeter {
       clock: options.clock,
       log: options.log,
     });
-    this.#pods = api.informer({ path: '/api/v1/pods', keep: (object) => readPodObject(object, catalog) });
+    this.#pods = api.informer({
+      path: '/api/v1/pods',
+      pageSize: WORKLOADS_PER_PAGE,
+      keep: (object) => readPodObject(object, catalog),
+    });
     const { engine, workload, lastWatchedAt, clock } = options;
     this.#claims = new ClaimMeter({
       engine,
