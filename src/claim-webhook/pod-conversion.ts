@@ -58,8 +58,8 @@ export function convertPod(object: unknown): PodConversion {
     };
   const read = readSelection((key) => pod.annotations[key]);
   if (!read.ok) return { kind: 'refused', reason: read.reason };
-  const { equalGpus } = read.selection;
-  const others = selectionInWords({ ...read.selection, equalGpus: false });
+  const { selection } = read;
+  const others = selectionInWords({ ...selection, equalGpus: false, gpus: 1 });
   if (others !== '')
     return {
       kind: 'refused',
@@ -76,7 +76,7 @@ export function convertPod(object: unknown): PodConversion {
     const { cores, memoryBlocks, name } = container;
     if (cores === null || memoryBlocks === null)
       return { kind: 'refused', reason: `container ${name}: the amounts of ${RESOURCES.join(' and ')} must be whole` };
-    const request = convertRequest({ cores, memoryBlocks }, equalGpus);
+    const request = convertRequest({ cores, memoryBlocks }, selection);
     if (!request.ok) return { kind: 'refused', reason: `container ${name}: ${request.reason}` };
     const { converted } = request;
     templates.set(converted.name, converted);

@@ -36,6 +36,20 @@ test('a container with parts of two GPUs has a limit on each, which annotations 
   t.match((await limitsOf(given)).devices, [less, less]);
   const beside = await runPod(node, simplePod(50, 4));
   t.match((await limitsOf(beside)).devices, [{ share: 50 }], 'half of a GPU is left');
+  const document = await (await fetch(`http://127.0.0.1:${node.agent.httpPort()}/api/node`)).json();
+  t.match(document, {
+    gpus: [{ allocatedCores: Number }, { allocatedCores: Number }],
+    allocations: [
+      {
+        cores: 100,
+        slices: [
+          { allocatedCores: 50, share: 20 },
+          { allocatedCores: 50, share: 20 },
+        ],
+      },
+      { cores: 50, slices: [{ share: 50 }] },
+    ],
+  });
 });
 
 test('without an extender the agent divides a request, tells it, and refuses what cannot be divided', async (t) => {

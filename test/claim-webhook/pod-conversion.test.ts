@@ -150,3 +150,39 @@ test('a pod that names its node, or asks for no GPU, stays as it is', (t) => {
   t.same(convertPod(pod([{ name: 'main' }])), { kind: 'unchanged', warning: null });
   t.end();
 });
+
+test('a request that is divided over several GPUs becomes a claim for parts of so many, linked if possible', (t) => {
+  const divided = (cores: number, blocks: number, gpus: string) => {
+    const object = pod([container('main', cores, blocks)]);
+    return { ...object, metadata: { ...object.metadata, annotations: { 'tencent.com/vcuda-gpus': gpus } } };
+  };
+  const [two] = converted(divided(100, 32, '2')).templates;
+  t.match(two?.name, /^vcuda-2x50-32-[0-9a-f]{8}$/);
+  const half = {
+    deviceClassName: 'vgpu.tencent.com',
+    count: 2,
+    capacity: { requests: { cores: '50', memory: '4096Mi' } },
+  };
+  t.match(two?.spec, {
+    devices: {
+      requests: [{ name: 'gpu', firstAvailable: ['linked', 'near', 'any'].map((name) => ({ name, ...half })) }],
+      constraints: [{ requests: ['gpu/linked'], matchAttribute: 'gpu.tencent.com/linkGroup2' }, Object],
+    },
+  });
+  t.match(converted(divided(90, 12, '3')).templates[0]?.spec, {
+    devices: { requests: [{ exactly: { count: 3, capacity: { requests: { cores: '30', memory: '1024Mi' } } } }] },
+  });
+  t.same(
+    converted(divided(200, 32, '2')).templates,
+    converted(pod([container('main', 200, 32)])).templates,
+    'two whole GPUs, as without the annotation',
+  );
+  for (const [cores, blocks, reason] of [
+    [101, 32, /101 cannot be divided evenly over 2 GPUs/],
+    [100, 31, /31 cannot be divided evenly over 2 GPUs/],
+    [100, 0, /50/],
+    [300, 32, /300 is more than 2 whole GPUs/],
+  ] as const)
+    t.match(convertPod(divided(cores, blocks, '2')), { kind: 'refused', reason });
+  t.end();
+});

@@ -432,6 +432,15 @@ test('kubectl gpu limits set annotates a pod within its allocation', async (t) =
   t.match(annotations(), { 'tencent.com/vcuda-memory-limit': 'main=12' }, 'refused limits change nothing');
   t.match((await run('limits', 'release', 'train')).out, /vcuda-memory-limit removed/);
   t.same(annotations(), {});
+  server.edit('pods', 'default', 'train', (object) => ({
+    ...object,
+    metadata: { ...object.metadata, annotations: { 'tencent.com/vcuda-gpus': '2' } },
+  }));
+  t.match(await run('limits', 'set', 'train', '--cores', '20', '--wait', '0'), {
+    code: 2,
+    err: /a share of 20 is more than its 15 cores of a GPU/,
+  });
+  t.match(await run('limits', 'set', 'train', '--cores', '15', '--wait', '0'), { code: 0, out: /vcuda-share-limit=15/ });
 });
 
 test('kubectl gpu limits set says whether the agent applied the limits, refused them or has not seen them', async (t) => {

@@ -72,6 +72,8 @@ export interface KubeletOptions {
   /** Fields of its configuration file, beside those of every test. */
   readonly settings?: object;
   readonly environment?: Readonly<Record<string, string>>;
+  /** Flags, beside those of every test. */
+  readonly flags?: readonly string[];
 }
 
 /** What the kubelet keeps of the devices that it may give, by resource. */
@@ -137,7 +139,7 @@ export class TestCluster {
   }
 
   /** Starts the kubelet. */
-  startKubelet({ version = this.version, settings = {}, environment = {} }: KubeletOptions = {}): void {
+  startKubelet({ version = this.version, settings = {}, environment = {}, flags = [] }: KubeletOptions = {}): void {
     this.#writeKubeletFile(version, settings);
     const runtime = version.atLeast(27)
       ? []
@@ -151,6 +153,7 @@ export class TestCluster {
       ...runtime,
       `--hostname-override=${NODE}`,
       '--v=2',
+      ...flags,
     ]);
   }
 

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
-import { checkCores, checkPair, refuse, type ContainerRequest, type RequestRefusal } from '../request.js';
+import { checkRequest, divisionOf } from '../division.js';
+import type { GpuSelection } from '../gpu-selection.js';
+import { checkPair, refuse, type ContainerRequest, type RequestRefusal } from '../request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../resources.js';
 import { CORES_CAPACITY, MAX_GPUS, MEMORY_CAPACITY } from './claim-units.js';
 import { DRIVER_NAME } from './names.js';
@@ -23,17 +25,17 @@ export interface ConvertedRequest {
 
 /**
  * The claim that gives the same as the two extended resources of a container: a share or a whole GPU, or several whole
- * GPUs, linked if such a set is free, else near one NUMA node if possible. With `equalGpus`, several GPUs must be of
- * one model.
+ * GPUs or equal parts of several, linked if such a set is free, else near one NUMA node if possible. `selection` says
+ * how many GPUs have parts, and whether several GPUs must be of one model.
  */
 export function convertRequest(
   request: ContainerRequest,
-  equalGpus: boolean,
+  selection: GpuSelection,
 ): { readonly ok: true; readonly converted: ConvertedRequest } | RequestRefusal {
   const { cores, memoryBlocks } = request;
-  const refusal = checkPair(request) ?? checkCores(cores, true);
+  const refusal = checkPair(request) ?? checkRequest(request, selection);
   if (refusal !== null) return refusal;
-  const count = Math.max(1, cores / CORES_PER_GPU);
+  const { gpus: count, coresEach } = divisionOf(cores, selection);
   if (count > MAX_GPUS)
     return refuse('bad-core-count', `${count} GPUs in one container; a claim has at most ${MAX_GPUS}`);
   if (memoryBlocks % count !== 0)
@@ -48,14 +50,14 @@ export function convertRequest(
           deviceClassName: SHARE_CLASS,
           capacity: {
             requests: {
-              [CORES_CAPACITY]: String(Math.min(CORES_PER_GPU, cores)),
+              [CORES_CAPACITY]: String(coresEach),
               [MEMORY_CAPACITY]: `${(memoryBlocks / count) * (MEMORY_BLOCK_BYTES / MEBIBYTE)}Mi`,
             },
           },
         };
   const wanted = { ...devices, allocationMode: 'ExactCount', count };
   const isLinked = LINKED_SIZES.includes(count);
-  const isEqual = equalGpus && count > 1;
+  const isEqual = selection.equalGpus && count > 1;
   const constraints = [
     ...(isLinked
       ? [
@@ -76,7 +78,7 @@ export function convertRequest(
     },
   };
   const amounts = [
-    count === 1 ? cores : `${count}x`,
+    count === 1 ? cores : `${count}x${coresEach === CORES_PER_GPU ? '' : coresEach}`,
     ...(memoryBlocks === 0 ? [] : [memoryBlocks]),
     ...(isEqual ? ['equal'] : []),
   ].join('-');

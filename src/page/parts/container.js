@@ -84,6 +84,7 @@ function picture({ allocation, series }, store) {
   const memory = allocation.memoryBytes === null ? 'all memory of its GPUs' : bytes(allocation.memoryBytes);
   const claims = claimNames(allocation);
   const together = sharers(allocation);
+  const gpus = allocation.slices.length;
   return [
     h(
       'header',
@@ -99,7 +100,7 @@ function picture({ allocation, series }, store) {
     h(
       'dl',
       { class: 'facts' },
-      fact('Asked for', `${allocation.cores} cores, ${memory}`),
+      fact('Asked for', `${allocation.cores} cores${gpus > 1 ? ` of ${gpus} GPUs` : ''}, ${memory}`),
       fact('Since', ago(allocation.allocatedAtMs, now)),
       fact('Phase', allocation.phase === 'started' ? 'started' : 'allocated, not started yet'),
       ...(allocation.unenforced ? [fact('Limits', 'not enforced, only compared with its use')] : []),

@@ -44,6 +44,24 @@ test('the page shows the node', { skip }, async (t) => {
     );
   });
 
+  t.test('a container with parts of two GPUs has a row at each, and its page says on how many it is', async (t) => {
+    const gpus = [gpu(0), gpu(1), gpu(2)];
+    const half = { allocatedCores: 50, share: 50 };
+    const serve = allocation('serve', [slice(gpus[0]!, half), slice(gpus[2]!, half)]);
+    const { base } = await served(
+      t,
+      viewOf(() => node({ gpus, allocations: [serve] })),
+    );
+    const { page, complaints } = await pages.open(base, '/', DESKTOP);
+    await page.locator('a.slice').nth(1).waitFor();
+    t.same(await page.locator('a.slice .use:not(.of-memory) .number').allTextContents(), ['0 of 50 %', '0 of 50 %']);
+    t.equal(await page.locator('#gpu-1 a.slice').count(), 0);
+    await page.locator('a.slice').first().click();
+    await page.locator('.container h2', { hasText: 'serve' }).waitFor();
+    t.match(await page.locator('.container .facts').first().textContent(), /100 cores of 2 GPUs, 8 GiB/);
+    t.same(complaints, []);
+  });
+
   t.test('a GPU that becomes unhealthy is shown as unhealthy at once, with the reason', async (t) => {
     const scene = new Scene({ gpus: 4 });
     const { base } = await served(

@@ -96,3 +96,23 @@ test('a pod without a request for our GPUs is told so, and what converts its req
   t.notMatch(waitingText(foreign, null, NOW), /nodes fit|NODE/);
   t.match(waitingText(await answer(nodes, [], pod('ours', [[30, 4]])), null, NOW), /1 of 1 nodes fit/);
 });
+
+test('of a request that is divided over several GPUs it is said what each GPU needs, and how many have it', async (t) => {
+  const onTwo = { annotations: { 'tencent.com/vcuda-gpus': '2' } };
+  const nodes = [node('two', [16, 16]), node('one', [32])];
+  const wanted = changed(pod('wanted', [[100, 16]]), { metadata: onTwo });
+  t.match((await answer(nodes, [], wanted)).nodes, [
+    { node: 'two', fits: true },
+    { node: 'one', fits: false, reason: /asked for 50 cores and 2048 MiB on each of 2 GPUs/ },
+  ]);
+  const busy = pod('busy', [[60, 4]], { nodeName: 'two' });
+  const found = await answer(nodes, [busy], wanted);
+  const text = waitingText(found, null, NOW);
+  t.match(
+    text,
+    /\ntwo +no .*50 cores and 2048 MiB on each of 2 GPUs.*\(annotation tencent\.com\/vcuda-gpus: 2\)/,
+  );
+  t.match(found.nearest, { node: 'two', pods: [{ name: 'busy' }] }, 'the other half is free already');
+  const odd = changed(pod('odd', [[101, 16]]), { metadata: onTwo });
+  t.match(waitingText(await answer(nodes, [], odd), null, NOW), /101 cannot be divided evenly over 2 GPUs/);
+});
