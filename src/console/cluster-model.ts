@@ -4,6 +4,7 @@ import type { AllocationResult } from '../gpu/claims/resource-claim.js';
 import { betterAgent, type AgentPod } from '../kube/agent-pods.js';
 import type { AllocationObject } from '../kube/quota/allocation-object.js';
 import type { ConsumerObject } from '../kube/quota/consumer-object.js';
+import type { NodeUse } from './cluster-use.js';
 import { claimRow, devicesOf, slicesOfClaim, type ClaimFacts } from './claim-row.js';
 import { nodeRow, type NodeFacts } from './node-row.js';
 import type { ClaimDevice, EventRow, NodeRow, PodRow, Tables } from './rows.js';
@@ -52,6 +53,8 @@ export class ClusterModel {
   /** Claims by the pools of their devices. */
   readonly #claimsOfPool = new Index();
   readonly #shares = new Map<string, ShareFacts>();
+  /** By node. */
+  readonly #uses = new Map<string, NodeUse>();
   /** Nodes, pods by UID, and claims whose rows are computed again when they are asked for. */
   #stale = { nodes: new Set<string>(), pods: new Set<string>(), claims: new Set<string>() };
 
@@ -60,6 +63,7 @@ export class ClusterModel {
     const pool = poolName(name);
     if (node === null) {
       this.#nodes.delete(name);
+      this.#uses.delete(name);
       this.#nodeOfPool.delete(pool);
     } else {
       this.#nodes.set(name, node);
@@ -97,6 +101,22 @@ export class ClusterModel {
       if (node !== undefined) this.#stale.nodes.add(node);
     }
     this.#spoilClaim(key);
+  }
+
+  /** The use of a node's GPUs; null if it is not known. */
+  setUse(name: string, use: NodeUse | null): void {
+    const before = this.#uses.get(name) ?? null;
+    if (isDeepStrictEqual(before, use)) return;
+    if (use === null) this.#uses.delete(name);
+    else this.#uses.set(name, use);
+    if (this.#nodes.has(name)) this.#stale.nodes.add(name);
+    for (const uid of this.#podsOf.of(name))
+      if (!isDeepStrictEqual(before?.pods.get(uid), use?.pods.get(uid))) this.#stale.pods.add(uid);
+  }
+
+  /** Names of the nodes with GPUs. */
+  nodeNames(): readonly string[] {
+    return [...this.#nodes.keys()];
   }
 
   setConsumer(name: string, consumer: ConsumerObject | null): void {
@@ -247,7 +267,12 @@ export class ClusterModel {
 
   /** A pod with the slices of its claims; null for a pod without GPUs of ours. */
   #podRow(uid: string): PodRow | null {
-    const pod = this.#pods.get(uid);
+    const known = this.#pods.get(uid);
+    const use = this.#uses.get(known?.node ?? '')?.pods.get(uid);
+    const pod =
+      known === undefined || use === undefined
+        ? known
+        : { ...known, usedPercent: use.percent, lastUsedMs: use.lastUsedMs };
     if (pod?.claims === undefined) return pod ?? null;
     const claimed = pod.claims.flatMap((name) => {
       const claim = this.#claims.get(claimKey(pod.namespace, name));
@@ -286,7 +311,12 @@ export class ClusterModel {
       const claim = this.#claims.get(key);
       return claim === undefined ? [] : slicesOfClaim(claim, this.#devices(claim), name);
     });
-    return nodeRow(node, [...own, ...claimed], this.#agents.size === 0 ? 'unknown' : this.agentOf(name));
+    return nodeRow(
+      node,
+      [...own, ...claimed],
+      this.#agents.size === 0 ? 'unknown' : this.agentOf(name),
+      this.#uses.get(name)?.gpus,
+    );
   }
 }
 

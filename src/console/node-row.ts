@@ -59,6 +59,8 @@ export function nodeRow(
   slices: Iterable<SliceRow>,
   /** Unknown: no agent of this cluster runs as a pod that the console knows. */
   agent: AgentPod | 'unknown' | null,
+  /** Percent of use, by index of the GPU, as far as it is known. */
+  use: ReadonlyMap<number, number> = new Map(),
 ): NodeRow {
   const kinds: GpuKind[] = [];
   const given = new Map<number, { cores: number; memoryBytes: number }>();
@@ -88,6 +90,7 @@ export function nodeRow(
             : {}
           : { problem: reason || 'unhealthy' }),
       ...(instance === undefined ? {} : { profile: instance.profile }),
+      ...(use.has(index) ? { usedPercent: use.get(index) } : {}),
     };
   });
   const { name, isReady, isCordoned } = node;

@@ -14,6 +14,8 @@ export interface GpuRow {
   readonly byClaims?: boolean;
   /** Its MIG profile, if it is an instance. */
   readonly profile?: string;
+  /** Percent, as its agent told in the last minutes; absent while that is not known. */
+  readonly usedPercent?: number;
 }
 
 export interface GpuKind {
@@ -76,6 +78,10 @@ export interface PodRow {
   /** Names of its resource claims; absent without one. */
   readonly claims?: readonly string[];
   readonly slices: readonly SliceRow[];
+  /** Percent of one GPU that it uses, in sum over its GPUs; absent while that is not known. */
+  readonly usedPercent?: number;
+  /** When it used a GPU last, milliseconds since 1970; null if it never did; absent while that is not known. */
+  readonly lastUsedMs?: number | null;
   /** Name of its quota group; absent without one. */
   readonly group?: string;
   /** Resources of other projects by which a waiting pod asks for GPUs, with amounts; absent for other pods. */

@@ -15,6 +15,7 @@ import { watchableApi } from '../kube/watchable-api.js';
 import { readPageFiles } from '../page/page-files.js';
 import { ClusterFeed } from './cluster-feed.js';
 import { ClusterModel } from './cluster-model.js';
+import { ClusterUse } from './cluster-use.js';
 import { ClusterWatch } from './cluster-watch.js';
 import { ConsoleServer } from './console-server.js';
 import { Explanations } from './explanations.js';
@@ -69,10 +70,12 @@ export async function buildConsole(
       history: config.prometheus !== null,
     }),
   });
+  const reader = new AgentReader({ api: client, clock });
+  const use = new ClusterUse({ reader, model, isWatched: () => feed.readers > 0, clock });
   const server = new ConsoleServer({
     ...{ address, port, model, feed, log },
     documents: new NodeDocuments({
-      ...{ reader: new AgentReader({ api: client, clock }), clock },
+      ...{ reader, clock },
       agentOf: (node) => model.agentOf(node),
     }),
     explanations: new Explanations({ api: client, clock }),
@@ -104,6 +107,7 @@ export async function buildConsole(
       },
       stop: () => server.stop(),
     },
+    { name: 'use', start: async () => use.start(), stop: async () => use.stop() },
   ];
   return { parts, port: () => server.port };
 }

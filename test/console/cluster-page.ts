@@ -18,7 +18,20 @@ test('the console shows the cluster', { skip }, async (t) => {
     const { page, complaints } = await openConsole(console, 'operator');
     await page.locator('a.node').nth(1).waitFor();
     await page.locator('.bars .segment').first().waitFor();
-    t.match(await page.locator('a.node').first().textContent(), /gpu-node-1.*3 whole GPUs free.*4 GPUs · NVIDIA A100/s);
+    t.same(
+      await page.locator('a.node .state').allTextContents(),
+      ['1 GPU unhealthy, 1 whole GPU free', '3 whole GPUs free'],
+      'nodes that need attention come first',
+    );
+    t.match(await page.locator('.figures').textContent(), /Unhealthy1 GPU/);
+    await page.locator('.figures a', { hasText: '1 GPU' }).click();
+    await page.locator('a.node', { hasText: 'gpu-node-1' }).waitFor({ state: 'hidden' });
+    t.equal(await page.locator('#filter').inputValue(), 'unhealthy', 'the filter is in the address');
+    await page.reload();
+    await page.locator('a.node', { hasText: 'gpu-node-1' }).waitFor({ state: 'hidden' });
+    await page.locator('#filter').fill('');
+    t.match(page.url(), /#\/$/);
+    t.match(await page.locator('a.node').last().textContent(), /gpu-node-1.*3 whole GPUs free.*4 GPUs · NVIDIA A100/s);
     t.equal(await page.locator('.bars .track.problem').count(), 1);
     console.server.seed('pods', podObject('late', { node: 'gpu-node-2', gpus: [0], cores: 50 }));
     await page.locator('a.node', { hasText: '50 cores free in parts' }).waitFor();
@@ -39,7 +52,7 @@ test('the console shows the cluster', { skip }, async (t) => {
     const { page } = await openConsole(console, 'operator', { ...DESKTOP, timezoneId: 'UTC' });
     await page.locator('.bars .segment').nth(2).waitFor();
     const states = await page.locator('a.node .state').allTextContents();
-    t.same(states, ['70 cores free in parts', 'as of 2026-11-22 22:14', 'no agent runs on it']);
+    t.same(states, ['as of 2026-11-22 22:14', 'no agent runs on it', '70 cores free in parts']);
     t.equal(await page.locator('a.node.late').count(), 2);
     t.match(
       await page.evaluate<string>(`getComputedStyle(document.querySelector('a.node.late .bars')).filter`),

@@ -13,3 +13,8 @@ export function freeText(gpus) {
   const cores = gpus.reduce((sum, gpu) => sum + (gpu.problem === undefined ? 100 - gpu.allocatedCores : 0), 0);
   return cores <= 0 ? 'no cores free' : `${count(cores, 'core')} free${forClaims || ' in parts'}`;
 }
+
+/** GPUs that pods do not get because they are not healthy. */
+export function unhealthy(gpus) {
+  return gpus.filter(({ problem }) => problem !== undefined).length;
+}

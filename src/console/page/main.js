@@ -2,7 +2,7 @@ import { claimsView, claimView } from './claims-view.js';
 import { h, setText } from './dom.js';
 import { eventsView } from './events-view.js';
 import { bytesOf, count, seconds, trimmed } from './format.js';
-import { wholeFree } from './free-gpus.js';
+import { unhealthy, wholeFree } from './free-gpus.js';
 import { historyView } from './history.js';
 import { nodeList } from './node-list.js';
 import { podTable } from './pod-table.js';
@@ -21,7 +21,10 @@ const { main, filter, connected, askToken, keepingPlace } = shell({
   escape() {
     if (route().name !== '') location.hash = '#/';
   },
-  filtered: () => view?.filter?.(),
+  filtered() {
+    writeFilter();
+    view?.filter?.();
+  },
 });
 const tabs = document.getElementById('tabs');
 
@@ -31,8 +34,24 @@ let known = false;
 let heardMs = 0;
 
 function route() {
-  const [name = '', ...rest] = location.hash.replace(/^#\/?/u, '').split('/');
-  return { name, argument: decode(rest.join('/')) };
+  const [path = '', query] = location.hash.replace(/^#\/?/u, '').split('?');
+  const [name = '', ...rest] = path.split('/');
+  return { path, name, argument: decode(rest.join('/')), filter: new window.URLSearchParams(query).get('filter') };
+}
+
+/** The filter is a part of the address, so that it survives a reload and can be sent to others. */
+function writeFilter() {
+  const { path } = route();
+  const query = filter.value === '' ? '' : `?${new window.URLSearchParams({ filter: filter.value })}`;
+  const hash = `#/${path}${query}`;
+  if (location.hash !== hash && (query !== '' || location.hash.includes('?')))
+    window.history.replaceState(null, '', hash);
+}
+
+function readFilter() {
+  const { filter: written } = route();
+  if (written === null) writeFilter();
+  else filter.value = written;
 }
 
 function decode(text) {
@@ -172,14 +191,19 @@ function clusterView() {
 }
 
 function figuresOf() {
-  let [gpus, allocated, free, memory, allocatedMemory] = [0, 0, 0, 0, 0];
+  let [gpus, allocated, free, memory, allocatedMemory, used, told] = [0, 0, 0, 0, 0, 0, 0];
+  let sick = 0;
   for (const node of rows.nodes.values()) {
+    sick += unhealthy(node.gpus);
     if (node.isReady && !node.isCordoned) free += wholeFree(node.gpus);
     for (const gpu of node.gpus) {
       gpus += 1;
       allocated += gpu.allocatedCores / 100;
       memory += node.kinds[gpu.kind].memoryBytes;
       allocatedMemory += gpu.allocatedMemoryBytes;
+      if (gpu.usedPercent === undefined) continue;
+      told += 1;
+      used += gpu.usedPercent;
     }
   }
   const pods = [...rows.pods.values()];
@@ -197,6 +221,24 @@ function figuresOf() {
             free === 0 ? 'no whole GPU free' : `${count(free, 'whole GPU')} free`,
           ),
           figure('Memory allocated', bytesOf(allocatedMemory, memory), `on ${count(rows.nodes.size, 'node')}`),
+          ...(sick === 0
+            ? []
+            : [
+                figure(
+                  'Unhealthy',
+                  h('a', { class: 'branch', href: '#/?filter=unhealthy', 'data-key': 'unhealthy' }, count(sick, 'GPU')),
+                  'no pod gets them',
+                ),
+              ]),
+          ...(told === 0
+            ? []
+            : [
+                figure(
+                  'Use of the GPUs',
+                  `${Math.round(used / told)} %`,
+                  told < gpus ? `of ${count(told, 'GPU')}` : 'at present',
+                ),
+              ]),
         ]
       : []),
     figure('Pods', pods.length.toLocaleString('en'), `${running.toLocaleString('en')} running`),
@@ -249,11 +291,13 @@ function lost(text) {
 }
 
 window.addEventListener('hashchange', () => {
+  readFilter();
   show();
   window.scrollTo(0, 0);
   main.focus({ preventScroll: true });
 });
 
+readFilter();
 main.replaceChildren(h('p', { class: 'notice quiet' }, 'Asking the console…'));
 void follow({
   event: (name, data) => on[name]?.(data),

@@ -1,6 +1,6 @@
 import { h } from './dom.js';
 import { count, moment } from './format.js';
-import { freeText } from './free-gpus.js';
+import { freeText, unhealthy } from './free-gpus.js';
 import { gpuBars } from './gpu-bars.js';
 import { byName, matches } from './rows.js';
 
@@ -35,7 +35,7 @@ export function nodeList(rows) {
 
   function make(name) {
     const element = h('li', { 'data-name': name });
-    const panel = { name, element, bars: h('div', { class: 'lazy' }), isStale: true, isNear: false };
+    const panel = { name, element, bars: h('div', { class: 'lazy' }), isStale: true, isNear: false, rank: 0 };
     fill(panel);
     near.observe(element);
     return panel;
@@ -46,6 +46,8 @@ export function nodeList(rows) {
     const node = rows.nodes.get(panel.name);
     const models = node.kinds.map(({ model }) => model).filter((model) => model !== '');
     const { problem, late, isCordoned } = node;
+    const sick = unhealthy(node.gpus);
+    panel.rank = rankOf(node);
     const asOf = late?.sinceMs === undefined ? '' : `as of ${moment(late.sinceMs)}`;
     const state =
       problem ??
@@ -53,8 +55,10 @@ export function nodeList(rows) {
         ? asOf.slice(0, 'as of 2026-11-22 22:14'.length) || late.why
         : isCordoned
           ? 'cordoned'
-          : freeText(node.gpus));
-    const attention = isCordoned || problem !== undefined || late !== undefined;
+          : sick > 0
+            ? `${count(sick, 'GPU')} unhealthy, ${freeText(node.gpus)}`
+            : freeText(node.gpus));
+    const attention = isCordoned || problem !== undefined || late !== undefined || sick > 0;
     const title = [problem, late?.why, asOf].filter(Boolean).join(', ') || state;
     panel.element.replaceChildren(
       h(
@@ -81,13 +85,18 @@ export function nodeList(rows) {
   function textOf(name) {
     const node = rows.nodes.get(name);
     const pods = rows.podsOn(name).map((pod) => `${pod.namespace}/${pod.name}`);
-    return [name, ...node.kinds.map(({ model }) => model), ...pods].join(' ').toLowerCase();
+    const troubles = node.gpus.flatMap(({ problem }) => (problem === undefined ? [] : ['unhealthy', problem]));
+    const states = [node.problem, node.late?.why, node.isCordoned ? 'cordoned' : undefined].filter(Boolean);
+    return [name, ...node.kinds.map(({ model }) => model), ...pods, ...troubles, ...states].join(' ').toLowerCase();
   }
 
   let words = [];
 
   function place(most = Infinity) {
-    const names = [...rows.nodes.keys()].sort(byName).slice(0, most);
+    const names = [...rows.nodes.values()]
+      .sort((a, b) => rankOf(a) - rankOf(b) || byName(a.name, b.name))
+      .slice(0, most)
+      .map(({ name }) => name);
     for (const name of panels.keys())
       if (!rows.nodes.has(name)) {
         near.unobserve(panels.get(name).element);
@@ -127,7 +136,11 @@ export function nodeList(rows) {
     element: list,
     /** Draws the named nodes anew. */
     change(touched) {
-      const isNew = [...touched].some((name) => rows.nodes.has(name) !== panels.has(name));
+      const isNew = [...touched].some(
+        (name) =>
+          rows.nodes.has(name) !== panels.has(name) ||
+          (panels.has(name) && rankOf(rows.nodes.get(name)) !== panels.get(name).rank),
+      );
       for (const name of touched) if (panels.has(name) && rows.nodes.has(name)) fill(panels.get(name));
       if (isNew) place();
     },
@@ -142,4 +155,11 @@ export function nodeList(rows) {
       near.disconnect();
     },
   };
+}
+
+/** Nodes that need attention come first. */
+function rankOf({ problem, late, isCordoned, gpus }) {
+  if (problem !== undefined) return 0;
+  if (unhealthy(gpus) > 0) return 1;
+  return late !== undefined ? 2 : isCordoned ? 3 : 4;
 }

@@ -9,13 +9,22 @@ export function podTable(rows, pods, words, { showsWhy = false, nothing = 'No po
     .filter((pod) =>
       matches(words, `${pod.namespace}/${pod.name} ${pod.node ?? ''} ${pod.workload ?? ''}`.toLowerCase()),
     )
-    .sort((a, b) => byName(a.namespace, b.namespace) || byName(a.name, b.name));
+    .sort(inOrder);
   if (found.length === 0)
     return h('p', { class: 'quiet' }, words.length > 0 && pods.length > 0 ? 'No pod matches the filter.' : nothing);
   const body = h('ul', { class: `pods${showsWhy ? ' why' : ''}` });
   const now = Date.now();
   const more = paged(body, found, (pod) => row(pod, rows.markOf(pod), now, showsWhy));
   return h('div', {}, heads('Pod', 'Asks for', 'Where', 'State'), body, more);
+}
+
+const ORDER = ['refused', 'waiting', 'starting', 'ending', 'running'];
+
+/** What needs attention first, and there what has waited longest; the others by name. */
+function inOrder(a, b) {
+  const rank = ORDER.indexOf(a.state) - ORDER.indexOf(b.state);
+  const wait = a.state === 'running' ? 0 : (a.sinceMs ?? Infinity) - (b.sinceMs ?? Infinity);
+  return rank || (Number.isNaN(wait) ? 0 : wait) || byName(a.namespace, b.namespace) || byName(a.name, b.name);
 }
 
 /** The heads of the columns above a list of pods or claims. */
@@ -49,7 +58,7 @@ function row(pod, mark, now, showsWhy) {
         h('span', { class: 'pod-name' }, pod.name),
         h('span', { class: 'quiet' }, [pod.namespace, pod.workload].filter((part) => part !== undefined).join(' · ')),
       ),
-      h('span', { class: 'asked' }, askedText(pod)),
+      h('span', { class: 'asked' }, askedText(pod), useOf(pod, now)),
       h('span', { class: 'where quiet', title: where }, where),
       h(
         'span',
@@ -62,6 +71,20 @@ function row(pod, mark, now, showsWhy) {
       showsWhy && pod.why !== undefined ? h('span', { class: 'reason' }, pod.why) : null,
     ),
   );
+}
+
+/** What a pod uses, or since when it does not, where its agent told. */
+function useOf({ usedPercent, lastUsedMs }, now) {
+  if (usedPercent === undefined) return null;
+  const text =
+    usedPercent > 0
+      ? `uses ${usedPercent} %`
+      : lastUsedMs === null
+        ? 'never used'
+        : now - lastUsedMs < 120_000
+          ? 'uses 0 %'
+          : `last used ${ago(lastUsedMs, now)}`;
+  return h('span', { class: 'quiet use' }, text);
 }
 
 function askedText({ slices, foreign = [] }) {

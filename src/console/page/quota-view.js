@@ -12,13 +12,22 @@ export function quotaView(rows, root, filterText) {
   const shapes = root === '' ? null : shapesView(root);
   return {
     element: h('div', {}, tree, shapes?.element ?? ''),
-    tables: ['groups'],
+    tables: ['groups', 'events'],
     draw,
     close: () => shapes?.close(),
   };
 }
 
+/** Groups for which the API server refuses pods now, as the reports of their controllers say. */
+function refusedGroups(rows) {
+  const messages = [...rows.events.values()].flatMap(({ kind, message }) => (kind === 'FailedCreate' ? [message] : []));
+  return new Set(
+    messages.flatMap((message) => [...message.matchAll(/exceeded quota: ([^,;\s]+),/gu)].map(([, name]) => name)),
+  );
+}
+
 function picture(rows, root, words) {
+  const refused = refusedGroups(rows);
   return [
     root === '' ? null : h('p', { class: 'back' }, h('a', { href: '#/quota' }, '← all groups')),
     h(
@@ -30,7 +39,7 @@ function picture(rows, root, words) {
         first: 'Group',
         columns: ['Limit', 'Used', 'Itself', 'Use'],
         titleOf,
-        linesOf,
+        linesOf: (row) => linesOf(row, refused.has(row.name)),
         nothing: root === '' ? 'The cluster has no quota group.' : `The cluster has no quota group ${root}.`,
       }),
       h(
@@ -51,10 +60,10 @@ function titleOf({ isElastic, workloads, reservations, exhaustsAtMs }) {
   ].join(' · ');
 }
 
-function linesOf({ limits, hours }) {
+function linesOf({ limits, hours }, isRefused) {
   return [
-    ...limits.map((limit) => ({ cells: cells(limit.key, limit) })),
-    ...hours.map((budget) => ({ class: 'hours', cells: cells(hoursOf(budget), budget) })),
+    ...limits.map((limit) => ({ cells: cells(limit.key, limit, isRefused) })),
+    ...hours.map((budget) => ({ class: 'hours', cells: cells(hoursOf(budget), budget, isRefused) })),
   ];
 }
 
@@ -68,11 +77,12 @@ function hoursOf({ key, left, rate, nextMs }) {
   return [`hours of ${key}`, facts.length === 0 ? null : h('span', { class: 'quiet' }, ` ${facts.join(', ')}`)];
 }
 
-function cells(name, { hard, used, selfUsed, part }) {
+/** A full bar is red only where something is refused. */
+function cells(name, { hard, used, selfUsed, part }, isRefused) {
   return [
     h('th', { scope: 'row', class: 'limit-key' }, name),
     ...[hard, used, selfUsed].map((amount) => h('td', {}, amount === undefined ? '–' : short(amount))),
-    meter(part, part >= 1),
+    meter(part, part > 1 || (part >= 1 && isRefused)),
   ];
 }
 
