@@ -21,7 +21,7 @@ export interface ControlGroups {
   ofProcess(pid: number): ContainerGroup | null;
   /** The group of the running container of that name in a pod, as the runtime knows it; null if it knows none. */
   ofContainer(podUid: string, container: string): Promise<string | null>;
-  /** The group that a runtime names in the form of the OCI specification (`linux.cgroupsPath`); null if there is none. */
+  /** The group that a runtime names as in the OCI specification (`linux.cgroupsPath`); null if there is none. */
   named(cgroupsPath: string): string | null;
   exists(group: string): boolean;
 }
