@@ -1,7 +1,7 @@
 #include "ledger.h"
 #include "descriptor.h"
 #include "group.h"
-#include "process.h"
+#include "process_state.h"
 
 #include <limits.h>
 #include <string.h>
