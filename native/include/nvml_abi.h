@@ -298,6 +298,9 @@ typedef struct nvmlMemory_v2_st {
 } nvmlMemory_v2_t;
 #define nvmlMemory_v2 NVML_STRUCT_VERSION(Memory, 2)
 
+/* Memory limits of a control group, which drivers keep from 615 on (nvml_memory_limits.h). */
+#include "nvml_memory_limits.h"
+
 #define NVML_UUID_TYPE_ASCII 1
 #define NVML_UUID_TYPE_BINARY 2
 typedef union {

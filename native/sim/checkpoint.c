@@ -14,6 +14,7 @@
 #include "liveness.h"
 #include "model.h"
 #include "process.h"
+#include "process_state.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -3,6 +3,7 @@
 #include "context.h"
 #include "fault.h"
 #include "process.h"
+#include "process_state.h"
 #include "visible_list.h"
 
 #include <stdio.h>

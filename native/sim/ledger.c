@@ -1,6 +1,7 @@
 #include "ledger.h"
 #include "descriptor.h"
-#include "process.h"
+#include "group.h"
+#include "process_state.h"
 
 #include <limits.h>
 #include <string.h>
@@ -119,22 +120,60 @@ bool sim_ledger_is_shared(const struct sim_machine *machine, uint32_t process) {
   return false;
 }
 
-bool sim_ledger_take(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes) {
+static bool take(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes, bool managed) {
+  bool limited = !managed && atomic_load(&machine->group_limits) > 0;
+  if (limited) sim_group_join(machine, process);
   take_lock_running(machine, process, gpu);
-  bool fits = has_room(machine, gpu, bytes);
+  bool fits = has_room(machine, gpu, bytes) && (!limited || bytes <= sim_group_room(machine, process, gpu));
   if (fits) {
     add(&machine->processes[process].memory[gpu], bytes);
+    if (managed) add(&machine->processes[process].uncounted[gpu], bytes);
     add(&machine->boards[gpu].memory_used, bytes);
   }
   give_lock(machine, gpu);
   return fits;
 }
 
-void sim_ledger_give(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes) {
+static void give(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes, bool managed) {
   take_lock_running(machine, process, gpu);
   add(&machine->processes[process].memory[gpu], -bytes);
+  if (managed) add(&machine->processes[process].uncounted[gpu], -bytes);
   add(&machine->boards[gpu].memory_used, -bytes);
   give_lock(machine, gpu);
+}
+
+bool sim_ledger_take(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes) {
+  return take(machine, process, gpu, bytes, false);
+}
+
+void sim_ledger_give(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes) {
+  give(machine, process, gpu, bytes, false);
+}
+
+bool sim_ledger_take_managed(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes) {
+  return take(machine, process, gpu, bytes, true);
+}
+
+void sim_ledger_give_managed(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes) {
+  give(machine, process, gpu, bytes, true);
+}
+
+struct sim_ledger_view sim_ledger_whole(struct sim_machine *machine, uint32_t gpu) {
+  return (struct sim_ledger_view){.total = sim_ledger_capacity(machine, gpu), .used = sim_ledger_used(machine, gpu)};
+}
+
+bool sim_ledger_limited(struct sim_machine *machine, uint32_t process, uint32_t gpu, struct sim_ledger_view *view) {
+  uint64_t limit, held;
+  if (atomic_load(&machine->group_limits) == 0) return false;
+  struct sim_ledger_view whole = sim_ledger_whole(machine, gpu);
+  sim_group_join(machine, process);
+  take_lock(machine, gpu);
+  bool shown = sim_group_shown(machine, process, gpu, &limit, &held);
+  give_lock(machine, gpu);
+  if (!shown || limit >= whole.total) return false;
+  uint64_t left = whole.used < whole.total ? whole.total - whole.used : 0, own = held < limit ? limit - held : 0;
+  *view = (struct sim_ledger_view){.total = limit, .used = limit - (own < left ? own : left)};
+  return true;
 }
 
 uint64_t sim_ledger_of(struct sim_machine *machine, uint32_t process, uint32_t gpu) {
@@ -221,6 +260,7 @@ void sim_ledger_forget(struct sim_machine *machine, uint32_t process) {
     take_lock(machine, gpu);
     atomic_store(&machine->processes[process].memory[gpu], 0);
     atomic_store(&machine->processes[process].host[gpu], 0);
+    atomic_store(&machine->processes[process].uncounted[gpu], 0);
     for (uint32_t i = 0; i < SIM_MAX_OBJECTS; i++) {
       struct sim_object *object = &machine->objects[i];
       if (!exists(object) || object->gpu != gpu) continue;

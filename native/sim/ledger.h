@@ -11,10 +11,25 @@ uint64_t sim_ledger_capacity(const struct sim_machine *machine, uint32_t gpu);
 /* The memory in use on a GPU, without the driver's own reserve. */
 uint64_t sim_ledger_used(struct sim_machine *machine, uint32_t gpu);
 
-/* sim_ledger_take charges a process; false: the GPU has too little memory. sim_ledger_give refunds it. Both wait while
- * the process is locked or checkpointed. */
+/* sim_ledger_take charges a process; false: the GPU has too little memory, or a limit of a control group forbids it.
+ * sim_ledger_give refunds it. Both wait while the process is locked or checkpointed. */
 bool sim_ledger_take(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes);
 void sim_ledger_give(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes);
+
+/* The same for managed memory, which no limit of a control group counts. */
+bool sim_ledger_take_managed(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes);
+void sim_ledger_give_managed(struct sim_machine *machine, uint32_t process, uint32_t gpu, uint64_t bytes);
+
+struct sim_ledger_view {
+  uint64_t total, used;
+};
+
+/* The memory of a GPU that programs can allocate, and the part of it in use. */
+struct sim_ledger_view sim_ledger_whole(struct sim_machine *machine, uint32_t gpu);
+
+/* The limit of a process's control group on a GPU, and the part of it that cannot be allocated any more. False: the
+ * driver shows no limit to it. */
+bool sim_ledger_limited(struct sim_machine *machine, uint32_t process, uint32_t gpu, struct sim_ledger_view *view);
 
 /* sim_ledger_evacuate moves the memory of a process from a GPU to the host and returns the bytes. sim_ledger_return
  * moves it back; false: the GPU has too little memory. */

@@ -16,12 +16,15 @@
 #include <sys/types.h>
 
 enum {
-  SIM_MACHINE_VERSION = 7,
+  SIM_MACHINE_VERSION = 8,
   SIM_MAX_FAULTS = 64,
   SIM_FAULT_NAME = 56,
   SIM_NVML_EVENTS = 256,
   SIM_MAX_OBJECTS = 1024,
   SIM_OBJECT_HOLDERS = 16,
+  SIM_MAX_GROUPS = 128,
+  SIM_GROUP_DEPTH = 12,
+  SIM_GROUP_PATH = 512,
   SIM_MAX_EVENTS = 65536,
 };
 
@@ -44,12 +47,14 @@ struct sim_process {
   uint64_t image;       /* changes with exec: a process that runs another program no longer uses the machine */
   uint64_t space;       /* pid namespace of `pid` */
   _Atomic uint64_t memory[SIM_MAX_BOARDS];
+  _Atomic uint64_t uncounted[SIM_MAX_BOARDS]; /* the part of `memory` that limits of control groups do not count */
   _Atomic uint32_t contexts[SIM_MAX_BOARDS];
   /* See checkpoint.c. */
-  _Atomic uint32_t state;                /* CUprocessState; futex */
-  _Atomic uint32_t ruined;               /* a restore had no room: it can never be restored */
-  _Atomic uint32_t managed;              /* managed allocations and pools, which cannot be checkpointed */
-  _Atomic uint64_t host[SIM_MAX_BOARDS]; /* memory of each GPU that a checkpoint holds on the host */
+  _Atomic uint32_t state;                   /* CUprocessState; futex */
+  _Atomic uint32_t ruined;                  /* a restore had no room: it can never be restored */
+  _Atomic uint32_t managed;                 /* managed allocations and pools, which cannot be checkpointed */
+  _Atomic uint64_t host[SIM_MAX_BOARDS];    /* memory of each GPU that a checkpoint holds on the host */
+  _Atomic uint64_t groups[SIM_GROUP_DEPTH]; /* its control group and the groups above, see group.h; 0: none */
 };
 
 /* Memory or pools that were exported and may have several holders. An object lives until its last reference is dropped
@@ -67,6 +72,13 @@ struct sim_object {
     uint32_t process; /* slot + 1 */
     uint32_t count;
   } holders[SIM_OBJECT_HOLDERS];
+};
+
+/* A control group with memory limits. */
+struct sim_group {
+  _Atomic uint64_t id; /* of its folder; 0: free */
+  char path[SIM_GROUP_PATH];
+  _Atomic uint64_t soft[SIM_MAX_GPUS], hard[SIM_MAX_GPUS];
 };
 
 /* An injected error of a call. */
@@ -116,8 +128,10 @@ struct sim_machine {
   struct sim_nvml_event nvml_events[SIM_NVML_EVENTS];
 
   _Atomic uint64_t ids;
-  _Atomic uint32_t descriptors; /* number of descriptors ever created; zero on most machines */
-  _Atomic uint32_t event_top;   /* events from here on were never used */
+  _Atomic uint32_t descriptors;  /* number of descriptors ever created; zero on most machines */
+  _Atomic uint32_t group_limits; /* number of memory limits ever set; zero on most machines */
+  struct sim_group groups[SIM_MAX_GROUPS];
+  _Atomic uint32_t event_top; /* events from here on were never used */
   _Atomic uint64_t swept_ns;
   struct sim_process processes[SIM_MAX_PROCESSES];
   struct sim_object objects[SIM_MAX_OBJECTS];

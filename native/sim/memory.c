@@ -153,6 +153,14 @@ static bool is_small(const struct allocation *allocation) {
   return allocation->kind == MEMORY_LINEAR && allocation->size <= SPACE_SMALL;
 }
 
+static void refund(struct allocation *allocation) {
+  uint32_t gpu = driver.gpus[allocation->device];
+  if (allocation->kind == MEMORY_MANAGED)
+    sim_ledger_give_managed(driver.machine, driver.process, gpu, allocation->charged);
+  else
+    sim_ledger_give(driver.machine, driver.process, gpu, allocation->charged);
+}
+
 /* The caller holds the lock. */
 static void release(struct allocation *allocation) {
   struct space_keeper keeper = {grow, shrink, allocation->context};
@@ -164,8 +172,7 @@ static void release(struct allocation *allocation) {
     space_give_small(allocation->context->heap, allocation->base, &keeper);
   else
     space_give_run(allocation->base, allocation->size);
-  if (allocation->charged > 0)
-    sim_ledger_give(driver.machine, driver.process, driver.gpus[allocation->device], allocation->charged);
+  if (allocation->charged > 0) refund(allocation);
   if (allocation->kind == MEMORY_MANAGED) atomic_fetch_sub(&driver.machine->processes[driver.process].managed, 1);
   if (allocation->forget != NULL) allocation->forget(allocation);
   if (allocation->object > 0) sim_ledger_drop(driver.machine, driver.process, (uint32_t)allocation->object - 1);
@@ -177,7 +184,7 @@ void memory_prefer_host(struct allocation *allocation, bool host) {
   pthread_mutex_lock(&lock);
   allocation->managed.on_host = host;
   if (host && allocation->charged > 0) {
-    sim_ledger_give(driver.machine, driver.process, driver.gpus[allocation->device], allocation->charged);
+    refund(allocation);
     allocation->charged = 0;
   }
   pthread_mutex_unlock(&lock);

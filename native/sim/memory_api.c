@@ -17,10 +17,11 @@ SIM_API CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
   ENTER();
   NEED(free_bytes != NULL && total != NULL);
   TRY(driver_current(&context));
-  uint64_t capacity = sim_ledger_capacity(driver.machine, context->gpu);
-  uint64_t used = sim_ledger_used(driver.machine, context->gpu);
-  *total = capacity;
-  *free_bytes = used < capacity ? capacity - used : 0;
+  struct sim_ledger_view view;
+  if (!sim_ledger_limited(driver.machine, driver.process, context->gpu, &view))
+    view = sim_ledger_whole(driver.machine, context->gpu);
+  *total = view.total;
+  *free_bytes = view.used < view.total ? view.total - view.used : 0;
   return CUDA_SUCCESS;
 }
 
@@ -99,7 +100,7 @@ SIM_API CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned i
   size_t charge = size > SIZE_MAX - SPACE_BLOCK ? 0 : (size + SPACE_BLOCK - 1) / SPACE_BLOCK * SPACE_BLOCK;
   void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (charge == 0 || !sim_ledger_take(driver.machine, driver.process, context->gpu, charge)) charge = 0;
+  if (charge == 0 || !sim_ledger_take_managed(driver.machine, driver.process, context->gpu, charge)) charge = 0;
   struct allocation model = {.base = (CUdeviceptr)(uintptr_t)memory,
                              .size = size,
                              .charged = charge,
@@ -109,7 +110,7 @@ SIM_API CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned i
                              .flags = flags};
   CUresult result = memory_enlist(&model, &allocation);
   if (result != CUDA_SUCCESS) {
-    if (charge > 0) sim_ledger_give(driver.machine, driver.process, context->gpu, charge);
+    if (charge > 0) sim_ledger_give_managed(driver.machine, driver.process, context->gpu, charge);
     munmap(memory, size);
     return result;
   }

@@ -1,6 +1,6 @@
 # The simulated driver: replacements for libcuda.so.1 and libnvidia-ml.so.1, and the gpu-sim command.
 SIM_MODEL := time_model usage
-SIM_MACHINE := $(SIM_MODEL) clock descriptor fault json ledger liveness lock machine machine_folder mig model node process wait
+SIM_MACHINE := $(SIM_MODEL) clock descriptor fault group group_files json ledger liveness lock machine machine_folder mig model node process process_state wait
 SIM_NVML := $(patsubst sim/%.c,%,$(wildcard sim/nvml_*.c))
 SIM_CUDA := $(filter-out gpu_sim $(SIM_NVML) $(SIM_MACHINE),$(patsubst sim/%.c,%,$(wildcard sim/*.c)))
 SIM_OBJECTS = $(patsubst %,$(BUILD)/sim/%.o,$(1))

@@ -33,6 +33,12 @@ static void defaults(struct sim_node *node) {
   node->copy_bytes_per_us = 12000;
   node->fill_bytes_per_us = 700000;
   node->checkpoint_bytes_per_us = 6000;
+  node->memory_limits = SIM_LIMITS_MISC;
+  snprintf(node->control_groups, sizeof node->control_groups, "/sys/fs/cgroup");
+}
+
+int sim_node_branch(const struct sim_node *node) {
+  return (int)strtol(node->driver_version, NULL, 10);
 }
 
 static void connect_all(struct sim_node *node, enum sim_level level) {
@@ -113,6 +119,16 @@ static void read_gpu(struct json *json, struct sim_gpu *gpu, struct cut *cut) {
   }
 }
 
+static enum sim_limits read_memory_limits(struct json *json) {
+  static const char *const names[] = {[SIM_LIMITS_OFF] = "off", [SIM_LIMITS_MISC] = "misc", [SIM_LIMITS_DMEM] = "dmem"};
+  char text[8];
+  json_text(json, text, sizeof text);
+  for (size_t i = 0; json->wrong == NULL && i < sizeof names / sizeof names[0]; i++)
+    if (strcmp(text, names[i]) == 0) return (enum sim_limits)i;
+  json_refuse(json, "memoryLimits is off, misc or dmem");
+  return SIM_LIMITS_OFF;
+}
+
 static void read_simulation(struct json *json, struct sim_node *node) {
   char key[48];
   for (json_open_object(json); json_next_key(json, key, sizeof key);) {
@@ -132,6 +148,10 @@ static void read_simulation(struct json *json, struct sim_node *node) {
       node->fill_bytes_per_us = (uint64_t)json_integer(json, 1, 100000000);
     else if (strcmp(key, "checkpointMBps") == 0)
       node->checkpoint_bytes_per_us = (uint64_t)json_integer(json, 1, 100000000);
+    else if (strcmp(key, "memoryLimits") == 0)
+      node->memory_limits = read_memory_limits(json);
+    else if (strcmp(key, "controlGroups") == 0)
+      json_text(json, node->control_groups, sizeof node->control_groups);
     else
       json_skip(json);
   }

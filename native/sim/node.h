@@ -43,6 +43,9 @@ static inline bool sim_gpu_runs(const struct sim_gpu *gpu) {
   return gpu->parent == SIM_IS_GPU || (gpu->parent >= 0 && gpu->computes);
 }
 
+/* How the driver keeps memory limits of control groups. SIM_LIMITS_OFF: it cannot. */
+enum sim_limits { SIM_LIMITS_OFF, SIM_LIMITS_MISC, SIM_LIMITS_DMEM };
+
 struct sim_node {
   char driver_version[32];
   int32_t cuda_version;
@@ -61,7 +64,12 @@ struct sim_node {
   uint64_t copy_bytes_per_us;       /* between host and device, per direction */
   uint64_t fill_bytes_per_us;       /* within device memory */
   uint64_t checkpoint_bytes_per_us; /* of a checkpointed process, to the host and back */
+  enum sim_limits memory_limits;
+  char control_groups[256]; /* root folder of the control groups */
 };
+
+/* The first number of the driver's version. */
+int sim_node_branch(const struct sim_node *node);
 
 /* One GPU with default values. */
 void sim_node_default(struct sim_node *node);

@@ -59,6 +59,9 @@ static inline nvmlDevice_t nvml_handle(uint32_t gpu) {
   return &nvml.devices[gpu];
 }
 
+/* The row of this process; -1: none. */
+int nvml_process(void);
+
 /* Copies a text to the caller; NVML_ERROR_INSUFFICIENT_SIZE if it does not fit. */
 nvmlReturn_t nvml_copy_text(char *text, unsigned int length, const char *what);
 

@@ -36,6 +36,9 @@ SIM_API nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_
   NVML_NEED(memory != NULL);
   if (memory->version != nvmlMemory_v2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   struct amounts amounts = amounts_of(gpu);
+  struct sim_ledger_view view = {0};
+  bool limited = nvml_process() >= 0 && sim_ledger_limited(nvml.machine, (uint32_t)nvml_process(), gpu, &view);
+  if (limited) amounts = (struct amounts){.total = view.total, .used = view.used};
   memory->total = amounts.total;
   memory->reserved = amounts.reserved;
   memory->used = amounts.used;

@@ -1,6 +1,7 @@
 #include "nvml.h"
 
 #include "fault.h"
+#include "group.h"
 #include "process.h"
 
 #include <fcntl.h>
@@ -17,6 +18,10 @@ nvmlReturn_t nvml_enter(const char *call) {
   if (atomic_load(&nvml.references) == 0) return NVML_ERROR_UNINITIALIZED;
   if (atomic_load(&nvml.machine->fault_count) == 0) return NVML_SUCCESS;
   return (nvmlReturn_t)sim_fault_of(nvml.machine, call, -1);
+}
+
+int nvml_process(void) {
+  return process;
 }
 
 nvmlReturn_t nvml_enter_gpu(const char *call, nvmlDevice_t device, uint32_t *gpu) {
@@ -58,6 +63,7 @@ static nvmlReturn_t start(void) {
   for (uint32_t i = 0; i < SIM_MAX_BOARDS; i++)
     nvml.devices[i].gpu = i;
   process = sim_process_enter(machine, false);
+  sim_group_begin(machine);
   return NVML_SUCCESS;
 }
 

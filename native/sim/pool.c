@@ -89,6 +89,18 @@ void pool_set_current(CUmemoryPool pool) {
   currents[pool->place][pool->device] = pool;
 }
 
+static bool pay(CUmemoryPool pool, uint32_t gpu, uint64_t bytes) {
+  return pool->place == POOL_MANAGED ? sim_ledger_take_managed(driver.machine, driver.process, gpu, bytes)
+                                     : sim_ledger_take(driver.machine, driver.process, gpu, bytes);
+}
+
+static void refund(CUmemoryPool pool, uint32_t gpu, uint64_t bytes) {
+  if (pool->place == POOL_MANAGED)
+    sim_ledger_give_managed(driver.machine, driver.process, gpu, bytes);
+  else
+    sim_ledger_give(driver.machine, driver.process, gpu, bytes);
+}
+
 /* Sets the reserved bytes. False: the GPU has too little memory. */
 static bool hold(CUmemoryPool pool, uint64_t bytes) {
   uint32_t gpu = driver.gpus[pool->device];
@@ -96,11 +108,11 @@ static bool hold(CUmemoryPool pool, uint64_t bytes) {
     atomic_fetch_add(&driver.machine->processes[driver.process].managed, (bytes > 0) - (pool->reserved > 0));
   if (bytes > pool->reserved) {
     uint64_t more = bytes - pool->reserved;
-    bool paid = pool->place != POOL_HOST && sim_ledger_take(driver.machine, driver.process, gpu, more);
+    bool paid = pool->place != POOL_HOST && pay(pool, gpu, more);
     if (pool->place == POOL_DEVICE && !paid) return false;
     if (paid) pool->charged += more;
   } else if (bytes - pool->shared < pool->charged) {
-    sim_ledger_give(driver.machine, driver.process, gpu, pool->charged - (bytes - pool->shared));
+    refund(pool, gpu, pool->charged - (bytes - pool->shared));
     pool->charged = bytes - pool->shared;
   }
   pool->reserved = bytes;

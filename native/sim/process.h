@@ -17,13 +17,6 @@ void sim_process_sweep(struct sim_machine *machine, bool now);
 /* Cleans up at once after dead processes that have anything on this GPU. */
 void sim_process_sweep_gpu(struct sim_machine *machine, uint32_t gpu);
 
-/* Changes the state of a process from one CUprocessState to another and wakes its waiting threads. False: it was not in
- * that state. */
-bool sim_process_change_state(struct sim_machine *machine, uint32_t process, uint32_t from, uint32_t to);
-
-/* Waits while the process is locked, checkpointed or failed. */
-void sim_process_wait_running(struct sim_machine *machine, uint32_t process);
-
 /* Whether any process uses the machine. */
 bool sim_process_any(struct sim_machine *machine);
 

@@ -49,7 +49,7 @@ calls libnvml-control.so $(objects control '/(nvml_.*|descriptor|directory|direc
 # shellcheck disable=SC2046
 calls "simulated libcuda" $(objects sim . | grep -vE '/(nvml_[a-z]*|gpu_sim)\.o$') || failed=1
 # shellcheck disable=SC2046
-calls "simulated libnvidia-ml" $(objects sim '/(nvml_.*|clock|descriptor|ledger|liveness|machine.*|model|process|wait)\.c$') || failed=1
+calls "simulated libnvidia-ml" $(objects sim '/(nvml_.*|clock|descriptor|ledger|liveness|machine.*|model|process|process_state|wait)\.c$') || failed=1
 for part in control sim; do
   grep -H '^#include "' $part/*.h | sed -E 's,^[a-z]*/([^:]*):#include "([^"]*)".*,\1 \2,' >"$work/includes"
   circles "headers of $part" <"$work/includes" || failed=1

@@ -6,7 +6,7 @@ import type { DevicePlugin } from './device-plugin/index.js';
 import type { Diagnosis } from './doctor/index.js';
 import type { Driver } from './gpus/index.js';
 import type { Nri } from './nri/index.js';
-import type { ContainerKnowledge } from './runtimes/index.js';
+import type { ContainerKnowledge, ControlGroups } from './runtimes/index.js';
 import type { Evictor, SliceNotices } from './slices/ports.js';
 import type { Vgpu } from './slices/index.js';
 
@@ -18,6 +18,7 @@ export interface AgentSeams {
   readonly pods?: AgentPods;
   readonly notices?: Notices;
   readonly containers?: ContainerKnowledge;
+  readonly groups?: ControlGroups;
   readonly evidence?: PodEvidence;
   readonly sliceNotices?: SliceNotices;
   readonly evictor?: Evictor;

@@ -8,7 +8,7 @@ import type { DriverConfig } from './gpus/index.js';
 import type { Interposition, LibrariesConfig } from './libraries/index.js';
 import type { NriConfig } from './nri/index.js';
 import type { RuntimeConfig } from './runtimes/index.js';
-import type { AuditPolicy } from './slices/index.js';
+import type { AuditPolicy, MemoryEnforcement } from './slices/index.js';
 import { isLoopback } from '../http/loopback.js';
 import type { LogLevel } from '../host/log.js';
 import { socketPathProblem } from '../host/unix-socket.js';
@@ -44,6 +44,8 @@ export interface AgentConfig
   readonly auditPolicy: AuditPolicy;
   /** How many times its allocated memory a slice of memory class `low` may hold; 1: no slice holds more than that. */
   readonly memoryOversubscription: number;
+  /** What enforces memory limits beside the control library; absent: auto. */
+  readonly memoryEnforcement?: MemoryEnforcement;
   /** Pods may ask that their limits are not enforced. */
   readonly allowUnenforced: boolean;
   /** Pods may ask for more of their GPU than they requested. */

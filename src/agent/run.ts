@@ -80,6 +80,7 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
     allocator,
     claims: claims?.claims ?? null,
     journal: record.journal,
+    startGate: slices.startGate,
     sample: (slice) => slices.sampleNow(slice),
   });
   const wholeInstances = () => allocator.wholeInstances();

@@ -108,7 +108,10 @@ export const KUBECTL_EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
     ['pods -A -w', 'of all namespaces, with every change'],
   ],
   claims: [['claims -A -o wide', 'resource claims of all namespaces, with why they wait']],
-  describe: [['describe train', 'GPUs, limits, use and events of a pod']],
+  describe: [
+    ['describe train', 'GPUs, limits, use and events of a pod'],
+    ['describe node/gpu-1', 'GPUs of a node, and what enforces each limit'],
+  ],
   explain: [
     ['explain train', 'why a pod waits, and what would make room for it'],
     ['explain deployment/web', 'whether quota and a node would take one more pod'],

@@ -5,6 +5,7 @@ import type { AgentConfig } from '../agent/config.js';
 import { ALLOCATION_MODES } from '../agent/claims/claims-config.js';
 import { MIG_STRATEGIES } from '../gpu/mig.js';
 import { CPU_AFFINITIES } from '../agent/nri/cpu-affinity.js';
+import { MEMORY_ENFORCEMENTS } from '../agent/slices/driver-memory/gpu-enforcement.js';
 import { AUDIT_POLICIES } from '../agent/slices/audit/findings.js';
 import { StartupError } from '../host/startup-error.js';
 import type { LogLevel } from '../host/log.js';
@@ -102,6 +103,7 @@ const SCHEMA = z.object({
   'dra-path': needed,
   'allocation-check-period': whole(1, 86_400),
   'audit-policy': z.enum(AUDIT_POLICIES, 'expected report or evict'),
+  'memory-enforcement': z.enum(MEMORY_ENFORCEMENTS, 'expected auto, library or driver'),
   'memory-oversubscription': factor,
   'allow-unenforced': bool,
   'allow-resize': bool,
@@ -173,6 +175,7 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     runtimeRequestTimeoutMs: flags['runtime-request-timeout'],
     waitTimeoutMs: flags['wait-timeout'],
     auditPolicy: flags['audit-policy'],
+    memoryEnforcement: flags['memory-enforcement'],
     memoryOversubscription: flags['memory-oversubscription'],
     allowUnenforced: flags['allow-unenforced'],
     allowResize: flags['allow-resize'],

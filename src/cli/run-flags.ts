@@ -87,6 +87,12 @@ export const RUN_FLAG_GROUPS: readonly FlagGroup[] = [
         help: 'cores of a GPU that its low slices get together while a high slice has work',
       },
       {
+        name: 'memory-enforcement',
+        value: 'mode',
+        default: 'auto',
+        help: 'what enforces memory limits beside the control library: auto (the driver where it can, from 615 on), library (only the library), or driver (the agent does not start if the driver cannot)',
+      },
+      {
         name: 'memory-oversubscription',
         value: 'factor',
         default: '1',

@@ -74,7 +74,10 @@ async function testCluster(t: Test) {
   await server.start();
   t.teardown(() => server.stop());
 
-  const gpus = [gpu(0, { usedPercent: 60, usedMemoryBytes: 3 * GIB }), gpu(1)];
+  const gpus = [
+    gpu(0, { usedPercent: 60, usedMemoryBytes: 3 * GIB, memoryEnforcer: { by: 'driver', backend: 'misc' } }),
+    gpu(1, { memoryEnforcer: { by: 'library', reason: 'control groups of version 1' } }),
+  ];
   const use = { usedPercent: 22, usedMemoryBytes: GIB, pids: [4711] };
   const train = allocation('train', [slice(gpus[0]!, use)]);
   let trainNow = train;
@@ -284,6 +287,19 @@ test('kubectl gpu shows nodes and pods of a cluster, with the figures of the age
   );
   t.match((await run('describe', 'dark')).out, /No figures: +the API server does not reach/);
   t.match(await run('describe', 'nobody'), { code: 1, err: /no pod nobody in namespace default \(-n for another\)/ });
+
+  const nodeDescribed = await run('describe', 'node/node1');
+  t.match(nodeDescribed.out, /^Name: +node1\n/);
+  t.match(nodeDescribed.out, /MEMORY LIMITS BY +COMPUTE SHARES BY/);
+  t.match(nodeDescribed.out, /\n0 .* driver \(misc\) +library +GPU-00000000/);
+  t.match(nodeDescribed.out, /\nGPU 1: memory limits by the library: control groups of version 1\n/);
+  t.match(JSON.parse((await run('describe', 'node/node1', '-o', 'json')).out), {
+    gpus: [
+      { index: 0, memoryLimitsBy: 'driver', memoryLimitsReason: null, computeSharesBy: 'library' },
+      { index: 1, memoryLimitsBy: 'library', memoryLimitsReason: 'control groups of version 1' },
+    ],
+  });
+  t.match(await run('describe', 'node/nowhere'), { code: 1, err: /no node nowhere/ });
 
   const events = await run('events');
   t.match(events.out, /^LAST SEEN +TYPE +REASON +OBJECT +MESSAGE\n.*GPUStarted +pod\/train +30 cores of GPU 0\n$/);

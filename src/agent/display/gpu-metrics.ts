@@ -85,6 +85,12 @@ export const GPU_METRICS: readonly NodeMetric[] = [
     },
   },
   gpu('vgpu_gpu_usable', 'gauge', '1 while new containers may be placed on the GPU', ({ usable }) => (usable ? 1 : 0)),
+  gpu(
+    'vgpu_gpu_memory_limits_by_driver',
+    'gauge',
+    '1 if the driver enforces memory limits on the GPU, 0 if the control library has to although the driver is new enough',
+    ({ memoryEnforcer }) => (memoryEnforcer === undefined ? null : memoryEnforcer.by === 'driver' ? 1 : 0),
+  ),
   gpu('vgpu_gpu_utilization_ratio', 'gauge', 'Fraction of the time in which a kernel ran', ({ usedPercent }) =>
     usedPercent === null ? null : usedPercent / 100,
   ),

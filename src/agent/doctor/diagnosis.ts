@@ -13,6 +13,7 @@ export interface Diagnosis {
     | 'claims'
     | 'nri'
     | 'cgroups'
+    | 'memory'
     | 'agent';
   /** `skipped`: these flags leave nothing to check. */
   readonly state: 'ok' | 'warning' | 'failed' | 'skipped';

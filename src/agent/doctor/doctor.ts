@@ -24,10 +24,12 @@ import {
 import { connectConfiguredRuntime, type RuntimeConfig } from '../runtimes/index.js';
 import { failed, ok, reasonOf, skipped, warning, type Check, type Diagnosis } from './diagnosis.js';
 import { examineClaims } from './claims.js';
+import { examineMemoryLimits } from './memory-limits.js';
 import { examineInterposition, examineMirror } from './interposition.js';
 import { openDriver, type DriverConfig } from '../gpus/index.js';
 import type { ApiServerConfig } from '../api-server/index.js';
 import type { ClaimsConfig } from '../claims/index.js';
+import type { MemoryEnforcement } from '../slices/index.js';
 
 /** The flags of the agent that are checked. */
 export interface DoctorConfig
@@ -35,6 +37,8 @@ export interface DoctorConfig
   readonly displaySocket: string;
   readonly devicePluginPath: string;
   readonly podResourcesSocket: string;
+  /** Absent: auto. */
+  readonly memoryEnforcement?: MemoryEnforcement;
 }
 
 export interface DoctorOptions {
@@ -63,6 +67,7 @@ export async function* examine(options: DoctorOptions): AsyncIterable<Diagnosis>
     ['claims', () => examineClaims(options)],
     ['nri', () => examineNri(config)],
     ['cgroups', () => examineCgroups()],
+    ['memory', () => examineMemoryLimits(options)],
     ['agent', () => examineAgent(options)],
   ];
   for (const [check, look] of checks) {

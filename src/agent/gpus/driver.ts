@@ -80,6 +80,32 @@ export interface MigPartitioner {
   destroy(place: MigPlace, uuid: string | null): Promise<Destroyed>;
 }
 
+/** Memory limits of a control group on one GPU, in bytes. */
+export interface GroupLimits {
+  /** Memory that the group gets even if other groups want it; 0: none. At most `hardBytes`. */
+  readonly softBytes: number;
+  /** An allocation beyond it fails; null: no limit. */
+  readonly hardBytes: number | null;
+}
+
+/** What became of limits that were to be set: `gone`: the group does not exist; otherwise the driver's reason. */
+export type GroupLimited = 'set' | 'gone' | { readonly refused: string };
+
+/** The limits that a group has; `none`: it exists, and has no limits; `gone`: it does not exist. */
+export type GroupMemory = (GroupLimits & { readonly usedBytes: number }) | 'none' | 'gone';
+
+/**
+ * Memory limits that the driver itself keeps, for every program of a control group (version 2). NVIDIA's drivers have
+ * them from 615 on. A group is named by the full path of its folder.
+ */
+export interface GroupLimiter {
+  /** Why the driver keeps no limits on this GPU; null: it does. `group`: any group that exists. */
+  problem(gpuUuid: string, group: string): Promise<string | null>;
+  /** Limits of 0 and null remove those that the group had. */
+  set(gpuUuid: string, group: string, limits: GroupLimits): Promise<GroupLimited>;
+  get(gpuUuid: string, group: string): Promise<GroupMemory>;
+}
+
 /**
  * The GPUs of this machine. Each vendor has one implementation in a separate folder; `contract.test.ts` tests all of
  * them. GPUs are named by UUID, because indexes change when a GPU is added or removed. Every call rejects with a
@@ -90,6 +116,8 @@ export interface Driver {
   readonly name: string;
   /** Null if the driver cannot divide GPUs. */
   readonly partitioner: MigPartitioner | null;
+  /** Null if no driver of this kind keeps memory limits. */
+  readonly groupLimiter: GroupLimiter | null;
   inventory(): Promise<Inventory>;
   sample(uuid: string): Promise<GpuSample>;
   processes(uuid: string): Promise<readonly GpuProcess[]>;

@@ -3,6 +3,8 @@ export {
   type Driver,
   DriverError,
   type GpuDetails,
+  type GroupLimiter,
+  type GroupLimits,
   type Inventory,
   type MigPartitioner,
 } from './driver.js';

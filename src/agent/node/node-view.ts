@@ -12,6 +12,7 @@ import type {
   UsageCounters,
   DeviceObservation,
   GpuObservation,
+  MemoryEnforcer,
   SliceObservation,
   UseObservation,
 } from '../slices/index.js';
@@ -36,6 +37,8 @@ export interface NodeViewOptions {
   readonly driverOutage: () => string | null;
   /** Health of a GPU of the ledger's node; null if it is not monitored. */
   readonly health: (gpuUuid: string) => HealthSnapshot | null;
+  /** What enforces memory limits on a GPU. */
+  readonly memoryEnforcer: (gpuUuid: string) => MemoryEnforcer;
   readonly observeSlices: () => readonly SliceObservation[];
   readonly observeUse: () => readonly UseObservation[];
   readonly observeGpus: () => readonly GpuObservation[];
@@ -147,6 +150,7 @@ function gpus(state: LedgerState, options: NodeViewOptions): GpuSnapshot[] {
       numaNode: gpu.numaNode,
       memoryBytes: gpu.memoryBytes,
       usable,
+      ...enforcerOf(options.memoryEnforcer(gpu.uuid)),
       health: options.health(gpu.uuid) ?? HEALTHY,
       allocatedCores: CORES_PER_GPU - freeCores,
       // Memory beyond the last whole block of a GPU is never allocated.
@@ -160,6 +164,12 @@ function gpus(state: LedgerState, options: NodeViewOptions): GpuSnapshot[] {
       failedSamples: observed?.failedSamples ?? 0,
     };
   });
+}
+
+function enforcerOf(enforcer: MemoryEnforcer): Pick<GpuSnapshot, 'memoryEnforcer'> {
+  if (enforcer.by === 'driver') return { memoryEnforcer: enforcer };
+  const { by, reason } = enforcer;
+  return reason === null ? {} : { memoryEnforcer: { by, reason } };
 }
 
 /** As the original shows them: a GPU that one container has as a whole has no free memory, whatever was requested. */
@@ -252,6 +262,7 @@ function sliceOf(
     softLimit: device?.softLimit ?? null,
     ...(device === null || device.priority === 'normal' ? {} : { priority: device.priority }),
     memoryLimitBytes: device === null ? allocatedMemoryBytes : device.memoryLimitBytes,
+    ...(device?.memoryByDriver === true ? { memoryByDriver: true as const } : {}),
     usedPercent: device?.usedPercent ?? 0,
     usedMemoryBytes: device?.usedMemoryBytes ?? 0,
     driverMemoryBytes: device?.driverOverheadBytes ?? 0,

@@ -87,6 +87,7 @@ export async function openNode(needs: NodeNeeds): Promise<AgentNode> {
     driverVersion: () => health.inventory.driverVersion,
     driverOutage: () => health.outage,
     health: (uuid) => (health.inventory.gpus.some((gpu) => gpu.uuid === uuid) ? health.health(uuid) : null),
+    memoryEnforcer: (uuid) => slices.memoryEnforcer(uuid),
     observeSlices: () => slices.observe(),
     observeUse: () => slices.observeUse(),
     observeGpus: () => slices.observeGpus(),

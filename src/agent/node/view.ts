@@ -12,6 +12,10 @@ export interface HealthSnapshot {
   readonly sinceMs: number;
 }
 
+/** `reason`: why not the driver. */
+export type MemoryEnforcerSnapshot =
+  { readonly by: 'driver'; readonly backend: 'dmem' | 'misc' } | { readonly by: 'library'; readonly reason: string };
+
 /** One GPU of the node. Null: the driver does not report the value. */
 export interface GpuSnapshot {
   /** The driver's index. */
@@ -25,6 +29,11 @@ export interface GpuSnapshot {
   readonly memoryBytes: number;
   /** Whether new containers may use it. */
   readonly usable: boolean;
+  /**
+   * What enforces memory limits beside the control library, or why the driver does not. Absent: the library alone,
+   * because this driver has no such limits.
+   */
+  readonly memoryEnforcer?: MemoryEnforcerSnapshot;
   readonly health: HealthSnapshot;
   /** Cores, and bytes, that are allocated to containers. */
   readonly allocatedCores: number;
@@ -66,6 +75,8 @@ export interface SliceSnapshot {
   /** Absent: normal. */
   readonly priority?: Priority;
   readonly memoryLimitBytes: number | null;
+  /** The driver enforces the memory limit too. Absent: the control library alone. */
+  readonly memoryByDriver?: true;
   /** Percent of the GPU. */
   readonly usedPercent: number;
   readonly usedMemoryBytes: number;

@@ -108,6 +108,7 @@ function isNewerThan({ mounts }: RuntimeContainer, { containerPath }: BindMount)
   );
 }
 
-function identityOf({ id, podSandboxId, podUid, name }: RuntimeContainer): Omit<KnownContainer, 'slice' | 'problems'> {
-  return { id, podSandboxId, podUid, name };
+function identityOf(container: RuntimeContainer): Omit<KnownContainer, 'slice' | 'problems'> {
+  const { id, podSandboxId, podUid, name, cgroupsPath } = container;
+  return { id, podSandboxId, podUid, name, cgroupsPath };
 }

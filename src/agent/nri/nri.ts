@@ -11,7 +11,7 @@ import { CPU_MANAGER_FILE, readCpuManagerPolicy } from './cpu-manager.js';
 import { readCpuTopology } from './cpu-topology.js';
 import { KnownContainers } from './known-containers.js';
 import { NriPlugin } from './nri-plugin.js';
-import type { GivenSlice, NriJournal } from './ports.js';
+import type { GivenSlice, NriJournal, StartGate } from './ports.js';
 import type { RuntimeContainer } from './runtime-container.js';
 import { isSameSource } from '../libraries/index.js';
 
@@ -37,6 +37,7 @@ export interface NriOptions {
     givenTo(podUid: string, container: string): GivenContainer | null;
     freeOver(isOver: () => boolean): Promise<void>;
   } | null;
+  readonly startGate: StartGate;
   /** Samples the processes of a slice at once. */
   readonly sample: (slice: string) => void;
   /** Directory that describes CPUs and NUMA nodes; tests pass another. */
@@ -83,6 +84,7 @@ function nriPlugin(options: NriOptions, socketPath: string): Nri {
     slices,
     containers,
     affinity: (container, given) => affinity.of(container, given),
+    startGate: options.startGate,
     events: {
       corrected(container, corrections) {
         corrected += 1;

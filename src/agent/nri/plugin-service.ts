@@ -1,6 +1,7 @@
 import { status } from '@grpc/grpc-js';
 import type { Log } from '../../host/log.js';
 import type { ConfigureRequest__Output } from '../../rpc/gen/nri/pkg/api/v1alpha1/ConfigureRequest.js';
+import type { Container__Output } from '../../rpc/gen/nri/pkg/api/v1alpha1/Container.js';
 import type { ContainerAdjustment } from '../../rpc/gen/nri/pkg/api/v1alpha1/ContainerAdjustment.js';
 import type { ContainerRequest__Output } from '../../rpc/gen/nri/pkg/api/v1alpha1/ContainerRequest.js';
 import type { CreateContainerRequest__Output } from '../../rpc/gen/nri/pkg/api/v1alpha1/CreateContainerRequest.js';
@@ -15,7 +16,7 @@ import { RpcRefusal, unary } from '../../rpc/unary.js';
 import type { AffinityAnswer } from './cpu-affinity.js';
 import { injectionOf, type Injection } from './injection.js';
 import type { KnownContainers } from './known-containers.js';
-import type { ContainerEvents, ContainerSlices, GivenSlice, KnownContainer } from './ports.js';
+import type { ContainerEvents, ContainerSlices, GivenSlice, KnownContainer, StartGate } from './ports.js';
 import { runtimeContainer, type RuntimeContainer } from './runtime-container.js';
 
 export interface PluginServiceOptions {
@@ -24,6 +25,8 @@ export interface PluginServiceOptions {
   readonly events: ContainerEvents;
   /** The CPUs to which a container is to be bound. */
   readonly affinity: (container: RuntimeContainer, given: GivenSlice) => Promise<AffinityAnswer>;
+  /** Absent: none. */
+  readonly startGate?: StartGate;
   readonly log: Log;
 }
 
@@ -38,8 +41,12 @@ export interface ConnectionListener {
   synchronized(): void;
 }
 
+const maskOf = (events: readonly number[]): number => events.reduce((mask, event) => mask | (1 << (event - 1)), 0);
+
 /** Subscribed events as bits: removal of pods; creation, stop and removal of containers. */
-export const WANTED_EVENTS = [3, 4, 10, 11].reduce((mask, event) => mask | (1 << (event - 1)), 0);
+export const WANTED_EVENTS = maskOf([3, 4, 10, 11]);
+/** The start of containers. */
+export const START_EVENT = maskOf([6]);
 
 /**
  * The Plugin service for one connection to the runtime. Answers come from memory: the runtime calls one plugin after
@@ -57,13 +64,17 @@ export function pluginService(options: PluginServiceOptions, listener: Connectio
   const removed = (known: KnownContainer | null): void => {
     if (known !== null) events.removed(known);
   };
+  const starting = async (container: Container__Output | null): Promise<void> => {
+    const known = container === null ? null : containers.get(container.id);
+    if (known !== null) await options.startGate?.pass(known.slice);
+  };
   const removeSandbox = (podSandboxId: string): void => containers.removeSandbox(podSandboxId).forEach(removed);
   return {
     definition: nriProto().nri.pkg.api.v1alpha1.Plugin.service,
     handlers: {
       Configure: handle(({ runtime_name, runtime_version }: ConfigureRequest__Output) => {
         listener.configured({ name: runtime_name, version: runtime_version });
-        return { events: WANTED_EVENTS };
+        return { events: options.startGate?.isNeeded() === true ? WANTED_EVENTS | START_EVENT : WANTED_EVENTS };
       }),
       Synchronize: handle(({ pods, containers: found, more }: SynchronizeRequest__Output) => {
         // A list that is too long for one message is sent in parts; a container's pod is in the same part or an earlier
@@ -89,6 +100,10 @@ export function pluginService(options: PluginServiceOptions, listener: Connectio
           ? {}
           : { adjust: await adjustmentOf(runtimeContainer(pod, container), options) },
       ),
+      StartContainer: handle(async ({ container }: ContainerRequest__Output) => {
+        await starting(container);
+        return {};
+      }),
       StopContainer: handle(({ container }: ContainerRequest__Output) => {
         const known = container === null ? null : containers.get(container.id);
         if (known !== null) events.stopped(known);
@@ -102,8 +117,9 @@ export function pluginService(options: PluginServiceOptions, listener: Connectio
         if (pod !== null) removeSandbox(pod.id);
         return {};
       }),
-      // Runtimes with an NRI before 0.12 report these two events this way.
-      StateChange: handle(({ event, pod, container }: StateChangeEvent__Output) => {
+      // Runtimes with an NRI before 0.12 report these three events this way.
+      StateChange: handle(async ({ event, pod, container }: StateChangeEvent__Output) => {
+        if (event === 'START_CONTAINER') await starting(container);
         if (event === 'REMOVE_CONTAINER' && container !== null) removed(containers.remove(container.id));
         if (event === 'REMOVE_POD_SANDBOX' && pod !== null) removeSandbox(pod.id);
         return {};

@@ -31,6 +31,14 @@ export interface ContainerEvents {
   synchronized(containers: readonly KnownContainer[]): void;
 }
 
+/** What has to happen between the creation of a container and the start of its program. */
+export interface StartGate {
+  /** Asked when the runtime connects: without need the runtime does not wait for the agent. */
+  isNeeded(): boolean;
+  /** The program starts when this resolves; must not reject, and must not take two seconds. */
+  pass(slice: string): Promise<void>;
+}
+
 /** A container of the runtime that has a slice. */
 export interface KnownContainer {
   readonly id: string;
@@ -38,6 +46,8 @@ export interface KnownContainer {
   readonly podUid: string;
   readonly name: string;
   readonly slice: string;
+  /** Name of its control group in the form of the OCI specification; empty if the runtime does not tell. */
+  readonly cgroupsPath: string;
   /** Settings that unhook the control library in it; empty if there are none. */
   readonly problems: readonly string[];
 }

@@ -25,6 +25,8 @@ export interface RuntimeContainer {
   readonly mounts: readonly RuntimeMount[];
   /** CPUs to which it is bound already, as a list (`0-3,8`); empty: all. */
   readonly cpus: string;
+  /** Name of its control group in the form of the OCI specification; empty if the runtime does not tell. */
+  readonly cgroupsPath: string;
 }
 
 export function runtimeContainer(pod: PodSandbox__Output, container: Container__Output): RuntimeContainer {
@@ -40,6 +42,7 @@ export function runtimeContainer(pod: PodSandbox__Output, container: Container__
     ...environmentOf(container.env),
     mounts: container.mounts.map(({ destination, source, options }) => ({ destination, source, options })),
     cpus: container.linux?.resources?.cpu?.cpus ?? '',
+    cgroupsPath: container.linux?.cgroups_path ?? '',
   };
 }
 

@@ -3,6 +3,8 @@ export interface AnnouncedContainer {
   readonly name: string;
   /** Its slice's directory. */
   readonly slice: string;
+  /** Name of its control group in the form of the OCI specification; empty if the runtime does not tell. */
+  readonly cgroupsPath: string;
   /** Settings that unhook the control library in it; empty if there are none. */
   readonly problems: readonly string[];
 }
@@ -23,6 +25,11 @@ export class AnnouncedContainers {
 
   get(containerId: string): AnnouncedContainer | null {
     return this.#source?.get(containerId) ?? null;
+  }
+
+  /** Names of the control groups of a slice's containers. */
+  pathsOf(slice: string): readonly string[] {
+    return (this.#source?.all() ?? []).flatMap((known) => (known.slice === slice ? known.cgroupsPath : []));
   }
 
   /** Settings in a slice's containers that keep the control library out, for the audit. */

@@ -6,6 +6,7 @@ import type { AdoptedProcess } from './steering/sampled-processes.js';
 import type { GpuProcess, GpuSample } from '../../gpu/sample.js';
 import type { SliceOwner } from './ports.js';
 import type { SocketRefusals } from './compat/slice-socket.js';
+import type { Slice } from './slice.js';
 import type { Slices } from './slices.js';
 import type { Drift, GpuSlice } from './steering/gpu-slice.js';
 
@@ -17,6 +18,8 @@ export interface DeviceObservation {
   readonly gpuUuid: string;
   /** The present limit, which may be lower than the allocation. Null: not limited. */
   readonly memoryLimitBytes: number | null;
+  /** The driver enforces that limit too, in every container of the slice that is known. Absent: the library alone. */
+  readonly memoryByDriver?: true;
   /** Cores of the GPU. */
   readonly share: number;
   /** Cores that it may use while other containers leave the GPU idle; null: a hard share. */
@@ -109,6 +112,7 @@ export function observeSlices(
   slices: Slices,
   gpus: readonly GpuMonitor[],
   findings: (allocation: string) => readonly Finding[],
+  byDriver: (slice: Slice, gpuUuid: string) => boolean = () => false,
 ): SliceObservation[] {
   const gpuSlices = gpuSlicesOf(gpus);
   return [...slices.started.values()].map((slice) => ({
@@ -118,7 +122,11 @@ export function observeSlices(
     processes: slice.sessions.size,
     refusals: slice.refusals,
     findings: findings(slice.id),
-    devices: (gpuSlices.get(slice.id) ?? []).map((gpuSlice) => observeDevice(gpuSlice)),
+    devices: (gpuSlices.get(slice.id) ?? []).map((gpuSlice) =>
+      byDriver(slice, gpuSlice.gpuUuid)
+        ? { ...observeDevice(gpuSlice), memoryByDriver: true }
+        : observeDevice(gpuSlice),
+    ),
   }));
 }
 

@@ -4,7 +4,8 @@ import type { Gpus } from '../gpus/index.js';
 import type { NodeLibraries } from '../libraries/index.js';
 import type { Runtimes } from '../runtimes/index.js';
 import type { AuditPolicy } from './audit/findings.js';
-import type { ContainerKnowledge } from '../runtimes/index.js';
+import type { ContainerKnowledge, ControlGroups } from '../runtimes/index.js';
+import type { MemoryEnforcement } from './driver-memory/gpu-enforcement.js';
 import type { Evictor, PodLimitAnnotations, SliceNotices } from './ports.js';
 import { buildVgpu, type Vgpu } from './vgpu.js';
 
@@ -17,15 +18,19 @@ export interface SlicesConfig {
   readonly allowUnenforced: boolean;
   readonly samplePeriodMs: number;
   readonly lowPriorityFloor?: number;
+  /** Absent: auto. */
+  readonly memoryEnforcement?: MemoryEnforcement;
 }
 
 export interface SlicesNeeds {
   readonly config: SlicesConfig;
   readonly libraries: Pick<NodeLibraries, 'controlLibraries'>;
   readonly gpus: Pick<Gpus, 'driver' | 'inventory' | 'health'>;
-  readonly runtimes: Pick<Runtimes, 'knowledge' | 'announced'>;
+  readonly runtimes: Pick<Runtimes, 'knowledge' | 'announced' | 'groups'>;
   /** Absent: that of `runtimes`. */
   readonly containers?: ContainerKnowledge;
+  /** Absent: those of `runtimes`. */
+  readonly groups?: ControlGroups;
   readonly pods: PodLimitAnnotations;
   readonly notices: SliceNotices;
   readonly evictor: Evictor;
@@ -48,6 +53,13 @@ export async function openSlices(needs: SlicesNeeds): Promise<Vgpu> {
     auditPolicy: config.auditPolicy,
     memoryOversubscription: config.memoryOversubscription,
     allowUnenforced: config.allowUnenforced,
+    driverLimits: {
+      limiter: gpus.driver.groupLimiter,
+      enforcement: config.memoryEnforcement ?? 'auto',
+      inventory: () => gpus.health.inventory,
+      groups: needs.groups ?? runtimes.groups,
+      announced: runtimes.announced,
+    },
     driver: gpus.driver,
     driverVersion: () => gpus.inventory.driverVersion,
     gpus: () => gpus.health.inventory.gpus.map(({ uuid }) => uuid),

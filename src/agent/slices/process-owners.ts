@@ -42,6 +42,8 @@ export class ProcessOwners {
   readonly usersOf: (spec: SliceSpec) => readonly SliceOwner[];
   /** The containers of the original's plugin that still run. */
   readonly #adopted: () => readonly AdoptedContainer[];
+  /** Is told of each process of a slice that did not greet. */
+  readonly #onFound: (allocation: string, pid: number) => void;
   readonly #found = new Map<number, Found>();
 
   /** Without `usersOf`, each slice belongs to its owner alone. */
@@ -50,11 +52,13 @@ export class ProcessOwners {
     knowledge: ContainerKnowledge,
     usersOf: (spec: SliceSpec) => readonly SliceOwner[] = ({ owner }) => [owner],
     adopted: () => readonly AdoptedContainer[] = () => [],
+    onFound: (allocation: string, pid: number) => void = () => undefined,
   ) {
     this.#slices = slices;
     this.#knowledge = knowledge;
     this.usersOf = usersOf;
     this.#adopted = adopted;
+    this.#onFound = onFound;
   }
 
   /** The owner as far as known; null for a foreign process. */
@@ -87,7 +91,10 @@ export class ProcessOwners {
         known !== undefined &&
         known.startTicks === startTicks &&
         (known.allocation !== null || known.adopted !== null || now - known.foundAt < FORGET_FOREIGN_MS);
-      if (!stands) this.#found.set(pid, { startTicks, ...(await this.#placeOf(pid)), foundAt: now });
+      if (stands) continue;
+      const place = await this.#placeOf(pid);
+      this.#found.set(pid, { startTicks, ...place, foundAt: now });
+      if (place.allocation !== null) this.#onFound(place.allocation, pid);
     }
   }
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { ContainerKnowledge } from '../runtimes/index.js';
+import type { AnnouncedContainers, ContainerKnowledge, ControlGroups } from '../runtimes/index.js';
 import type {
   LegacyStore,
   SliceLimits,
@@ -9,7 +9,7 @@ import type {
   SliceNote,
   SliceNotices,
 } from './ports.js';
-import type { GpuSource } from '../gpus/index.js';
+import type { GpuSource, GroupLimiter, Inventory } from '../gpus/index.js';
 import type { AuditPolicy } from './audit/findings.js';
 import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
 import { ENFORCEMENT_KEY } from '../../gpu/annotations.js';
@@ -21,6 +21,14 @@ import { freeBytes } from '../../host/free-bytes.js';
 import type { Log } from '../../host/log.js';
 import { Auditor, type AuditCounts } from './audit/auditor.js';
 import { AttachedSharing } from './attached-sharing.js';
+import { DriverMemory } from './driver-memory/driver-memory.js';
+import {
+  GpuEnforcement,
+  NOT_IN_DRIVER,
+  type MemoryEnforcement,
+  type MemoryEnforcer,
+} from './driver-memory/gpu-enforcement.js';
+import { SliceGroups } from './driver-memory/slice-groups.js';
 import { LegacyPods, type LegacyContainer } from './compat/legacy-pods.js';
 import { LimitPolicy } from './limits/limit-policy.js';
 import { limitsService } from './limits/limits-service.js';
@@ -42,7 +50,7 @@ import { REGISTRATION_PACE, RegistrationPace } from './compat/registration-pace.
 import { Resizer } from './limits/resizer.js';
 import { UsageTmpfs } from './usage/usage-tmpfs.js';
 import { SliceDirectories } from './slice-directory.js';
-import type { SliceSpec } from './slice.js';
+import type { Slice, SliceSpec } from './slice.js';
 import { Slices } from './slices.js';
 import type { RpcService } from '../../rpc/rpc-server.js';
 import type { Part } from '../../host/lifecycle.js';
@@ -57,6 +65,16 @@ const UNENFORCED: SliceNote = {
   reason: 'GPUUnenforced',
   message: `the limits are not enforced, as ${ENFORCEMENT_KEY} requests; the audit compares use with the allocation`,
 };
+
+export interface DriverLimitsNeeds {
+  /** Null if no driver of this kind keeps memory limits. */
+  readonly limiter: GroupLimiter | null;
+  /** `--memory-enforcement`. */
+  readonly enforcement: MemoryEnforcement;
+  readonly inventory: () => Inventory;
+  readonly groups: ControlGroups;
+  readonly announced: Pick<AnnouncedContainers, 'pathsOf'>;
+}
 
 export interface VgpuOptions {
   readonly limitAnnotations: PodLimitAnnotations;
@@ -76,6 +94,8 @@ export interface VgpuOptions {
   /** Settings in the containers of a slice that prevent the control library from loading. */
   readonly uninjected?: (allocation: string) => readonly string[];
   readonly driver: GpuSource;
+  /** Memory limits in the driver; absent: none. */
+  readonly driverLimits?: DriverLimitsNeeds;
   readonly driverVersion: () => string | null;
   /** UUIDs of the present GPUs of this node. */
   readonly gpus: () => readonly string[];
@@ -108,6 +128,10 @@ export interface Vgpu {
   foreignProcessCounts(): ReadonlyMap<string, number>;
   /** Each slice belongs to one container until `attach` is called, which must happen before the start. */
   readonly sharing: AttachedSharing;
+  /** What enforces memory limits on a GPU. */
+  memoryEnforcer(gpuUuid: string): MemoryEnforcer;
+  /** Sets memory limits in the driver before the program of a container starts. */
+  readonly startGate: { isNeeded(): boolean; pass(allocation: string): Promise<void> };
   /** Whether processes have greeted in a slice. */
   isInUse(allocation: string): boolean;
   /** Present limits of a slice on one GPU; null while it is not open. */
@@ -130,13 +154,16 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
   const pace = new RegistrationPace(options.clock, REGISTRATION_PACE);
   const slices = new Slices({ ...options, directories, policy, pace });
   const legacyPods = new LegacyPods({ ...options, pace });
-  const resizer = new Resizer({ ...options, sharing, slices, policy, operator });
+  const driverMemory = openDriverMemory(options, slices, policy);
+  const onResized = (slice: Slice): void => driverMemory?.follow(slice);
+  const resizer = new Resizer({ ...options, sharing, slices, policy, operator, onResized });
   const precedence = new PrecedenceKeeper({ ...options, slices, activity: directories.activity });
   const owners = new ProcessOwners(
     slices,
     options.knowledge,
     (spec) => policy.usersOf(spec),
     () => legacyPods.containers,
+    (allocation, pid) => driverMemory?.seen(allocation, pid),
   );
   const monitor = new Monitor({
     slices,
@@ -156,10 +183,16 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     libraries: new MappedLibraries(options.controlLibraries ?? (() => []), options.clock),
     owners,
     gpus: () => monitor.gpus,
+    limitChanged: (allocation) => driverMemory?.changed(allocation) ?? null,
     policy: options.auditPolicy,
   });
   const observe = (): readonly SliceObservation[] =>
-    observeSlices(slices, monitor.gpus, (allocation) => auditor.findings(allocation));
+    observeSlices(
+      slices,
+      monitor.gpus,
+      (allocation) => auditor.findings(allocation),
+      (slice, gpuUuid) => driverMemory?.enforces(slice, gpuUuid) === true,
+    );
   // Annotations may have changed while the slice was opened.
   const resize = (allocation: string): void => {
     const slice = slices.started.get(allocation);
@@ -174,11 +207,13 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       async start(limits) {
         await slices.start(specOf(limits));
         resize(limits.allocation);
+        driverMemory?.expect(limits.allocation);
         if (slices.started.get(limits.allocation)?.unenforced === true) options.notices.note(limits.owner, UNENFORCED);
       },
       async restore(limits) {
         await slices.restore(specOf(limits));
         resize(limits.allocation);
+        driverMemory?.expect(limits.allocation);
       },
       correct(limits) {
         slices.correct(specOf(limits));
@@ -213,6 +248,11 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         ]),
       ),
     sharing,
+    memoryEnforcer: (gpuUuid) => driverMemory?.of(gpuUuid) ?? NOT_IN_DRIVER,
+    startGate: {
+      isNeeded: () => driverMemory?.isUsed === true,
+      pass: async (allocation) => driverMemory?.starting(allocation),
+    },
     isInUse: (allocation) => (slices.started.get(allocation)?.sessions.size ?? 0) > 0,
     liveLimit(allocation, gpuUuid) {
       const open = slices.started.get(allocation);
@@ -224,6 +264,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       name: 'vgpu',
       async start() {
         await slices.open();
+        await driverMemory?.start();
         resizer.start();
         precedence.start();
         monitor.start();
@@ -233,12 +274,25 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         auditor.stop();
         monitor.stop();
         await resizer.stop();
+        await driverMemory?.stop();
         await precedence.stop();
         await legacyPods.close();
         await slices.close();
       },
     },
   };
+}
+
+function openDriverMemory(options: VgpuOptions, slices: Slices, policy: LimitPolicy): DriverMemory | null {
+  const { driverLimits } = options;
+  if (driverLimits === undefined) return null;
+  return new DriverMemory({
+    ...options,
+    limiter: driverLimits.limiter,
+    enforcement: new GpuEnforcement(driverLimits),
+    groups: new SliceGroups({ ...driverLimits, usersOf: ({ spec }) => policy.usersOf(spec) }),
+    slices,
+  });
 }
 
 /** The file systems for usage files; null, with the reason in the log, if they do not work here. */

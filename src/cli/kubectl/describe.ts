@@ -28,6 +28,7 @@ import {
   type OpenCluster,
 } from './cluster-command.js';
 import { readEvent, type ClusterEvent } from '../../kube/cluster-event.js';
+import { describeNode, nodeDocument, nodeText } from './describe-node.js';
 import type { GpuClaim, GpuContainer, GpuPod } from './gpu-cluster.js';
 import { stateOf, whyNot } from './pods.js';
 
@@ -42,7 +43,7 @@ const ANNOTATIONS = [
   CPU_AFFINITY_KEY,
 ];
 
-/** `kubectl gpu describe POD`: everything that is known about the GPUs of one pod. */
+/** `kubectl gpu describe POD`: everything that is known about the GPUs of one pod, or of a node. */
 export function describeCommand(): Command {
   return refuseOptions(clusterCommand('describe'), {
     watch: 'it describes a pod once; kubectl gpu pods POD -w follows it',
@@ -50,13 +51,19 @@ export function describeCommand(): Command {
     allNamespaces: 'name one pod, and its namespace with -n',
   })
     .description(
-      "describe a pod's GPUs: requests, limits and use of its containers, its claims, why it waits, findings and events",
+      "describe a pod's GPUs: requests, limits and use of its containers, its claims, why it waits, findings and events; or a node's: allocations, health, and what enforces each limit",
     )
-    .argument('<pod>', 'name, or pod/name')
+    .argument('<pod>', 'name of a pod, pod/name, or node/name')
     .addOption(namespaceOption())
     .addOption(outputOption())
     .action((name: string, options: NamespaceOptions & { readonly output: Output }) =>
       withCluster(options, async (open) => {
+        const node = /^nodes?\/(.+)$/u.exec(name)?.[1];
+        if (node !== undefined) {
+          const found = await describeNode(open.cluster, node);
+          await print(options.output, { document: () => nodeDocument(found), table: () => nodeText(found) });
+          return;
+        }
         const described = await describe(open, name.replace(/^pods?\//u, ''));
         await print(options.output, { document: () => documentOf(described), table: () => textOf(described) });
       }),
@@ -205,6 +212,9 @@ function containerText({ name, requested, gpus, allocation }: GpuContainer): str
   );
   const notes = [
     `allocation ${allocation.id}, ${allocation.phase} ${age(Date.now() - allocation.allocatedAtMs)} ago`,
+    ...(allocation.slices.some(({ memoryByDriver }) => memoryByDriver === true)
+      ? ['the driver enforces its memory limits too']
+      : []),
     ...(allocation.unenforced ? ['its limits are not enforced'] : []),
     ...allocation.findings.map(({ code, message }) => `finding ${code}: ${message}`),
   ];

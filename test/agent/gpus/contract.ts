@@ -67,6 +67,16 @@ export function driverContract(name: string, open: () => Promise<Driver>): void 
     t.same(await driver.inventory(), await driver.inventory());
   });
 
+  contract(
+    'a driver that keeps memory limits of control groups says for which GPUs, and why not',
+    async (t, driver) => {
+      const { gpus } = await driver.inventory();
+      const limiter = driver.groupLimiter;
+      if (limiter === null || gpus.length === 0) t.pass('it keeps none');
+      else for (const { uuid } of gpus) t.match(await limiter.problem(uuid, '/sys/fs/cgroup'), /limits/);
+    },
+  );
+
   contract('every GPU answers with a sample and its processes', async (t, driver) => {
     const { gpus } = await driver.inventory();
     if (gpus.length === 0) t.pass('there is no GPU to ask');

@@ -76,7 +76,7 @@ export class EmulatedPlugin {
   }
 
   async tell(
-    method: 'StopContainer' | 'RemoveContainer' | 'RemovePodSandbox',
+    method: 'StartContainer' | 'StopContainer' | 'RemoveContainer' | 'RemovePodSandbox',
     subject: { readonly pod?: PodSandbox; readonly container?: Container },
   ): Promise<void> {
     await this.#client.call(Plugin.service[method], subject, PATIENCE_MS);
@@ -84,7 +84,7 @@ export class EmulatedPlugin {
 
   /** The message of runtimes before NRI 0.12. */
   async tellStateChange(
-    event: 'REMOVE_CONTAINER' | 'REMOVE_POD_SANDBOX',
+    event: 'START_CONTAINER' | 'REMOVE_CONTAINER' | 'REMOVE_POD_SANDBOX',
     subject: { readonly pod?: PodSandbox; readonly container?: Container },
   ): Promise<void> {
     await this.#client.call(Plugin.service.StateChange, { event, ...subject }, PATIENCE_MS);

@@ -6,6 +6,7 @@ import { inventoryNotes } from '../notes.js';
 export class DummyDriver implements Driver {
   readonly name = 'dummy';
   readonly partitioner = null;
+  readonly groupLimiter = null;
 
   async inventory(): Promise<Inventory> {
     return {

@@ -33,6 +33,11 @@ const C_TYPE: Readonly<Record<Parameter, string>> = {
   memory: 'void *',
 };
 
+/** Address of a buffer, for structures that point to it. Valid as long as something refers to the buffer. */
+export function addressOf(buffer: Buffer): bigint {
+  return BigInt(koffi.address(buffer));
+}
+
 type AsyncFunction = (...args: [...Argument[], (error: unknown, code: number) => void]) => void;
 
 /** The opened driver library. A function is bound at its first call; a missing one is no error before that. */

@@ -6,11 +6,13 @@ import {
   type Driver,
   type DriverEvent,
   type DriverListener,
+  type GroupLimiter,
   type Inventory,
   type MigPartitioner,
 } from '../driver.js';
 import { CallGate } from './call-gate.js';
 import { optional, type NvmlGpu } from './nvidia-gpu.js';
+import { limitsOf, setLimits } from './group-limits.js';
 import { memory, type MemoryInfo } from './identity.js';
 import { kernelDriver, type KernelDriver } from './kernel-driver.js';
 import { LIBRARY_PATHS, Library } from './library.js';
@@ -48,6 +50,8 @@ const TICKS_PER_ROUND = 5;
 /** Utilisation by process covers this last period. */
 const SHARE_WINDOW_MS = 1000;
 
+const NO_GROUP_LIMITS = 'the driver keeps no memory limits of control groups here; 615 and later do';
+
 interface Connection {
   readonly session: Session;
   readonly watch: Watch;
@@ -79,6 +83,25 @@ export class NvidiaDriver implements Driver {
         place.gpuUuid,
         ({ session }, gpu) => destroyInstance(session.nvml, gpu, place, uuid),
         (result) => result === 'destroyed',
+      ),
+  };
+  readonly groupLimiter: GroupLimiter = {
+    problem: (uuid, group) =>
+      this.#onGpu(uuid, async ({ session: { nvml } }, { target, handle, details }) => {
+        if (details.instance !== undefined) return 'the driver keeps no memory limits on MIG instances';
+        const answer = await nvml.ask(target, limitsOf(handle, group));
+        return answer === null ? NO_GROUP_LIMITS : null;
+      }),
+    set: (uuid, group, limits) =>
+      this.#onGpu(uuid, async ({ session: { nvml } }, { target, handle }) => {
+        const answer = await nvml.ask(target, setLimits(handle, group, limits));
+        return answer ?? { refused: NO_GROUP_LIMITS };
+      }),
+    get: (uuid, group) =>
+      this.#onGpu(
+        uuid,
+        async ({ session: { nvml } }, { target, handle }) =>
+          (await nvml.ask(target, limitsOf(handle, group))) ?? 'none',
       ),
   };
   readonly #paths: readonly string[];

@@ -18,6 +18,8 @@ export interface NvmlCall<T> {
   readonly names: readonly string[];
   readonly parameters: readonly Parameter[];
   readonly args: readonly Argument[];
+  /** A buffer to which one of the arguments points: it exists as long as the call. */
+  readonly pointee?: Buffer;
   /** Reads the result from the buffers among the arguments; `name` is the function that was called. */
   read(name: string): T;
   /** Maps a return code that is a result too; null for other codes. */

@@ -28,6 +28,7 @@ const IDLE: SimLoad = { utilizationPercent: 0, processes: [] };
 export class SimDriver implements Driver {
   readonly name = 'sim';
   readonly partitioner = null;
+  readonly groupLimiter = null;
   readonly #node: SimNode;
   readonly #clock: Clock;
   readonly #migInstances: boolean;

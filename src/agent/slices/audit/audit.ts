@@ -9,6 +9,8 @@ export const FINDING_CODES = [
   'no-library',
   /** The container was created without something that loads the control library, or with a setting that unhooks it. */
   'not-injected',
+  /** Somebody else changed the container's memory limit in the driver. */
+  'limit-changed',
   /** Some processes of the container have the control library, others do not. */
   'unregistered',
   /** A process uses a GPU that was not allocated to its container. */
@@ -124,6 +126,8 @@ export interface AuditView {
    * Absent: unknown.
    */
   readonly uninjected?: readonly string[];
+  /** In words, that somebody else changed a memory limit in the driver lately; null or absent if nobody did. */
+  readonly limitChanged?: string | null;
   /** The part that was recently cut off the usage file because it had grown; null if it had not. */
   readonly fileGrown: string | null;
 }
@@ -165,6 +169,7 @@ export function audit(view: AuditView): Finding[] {
   return [
     ...usesOfOtherGpus,
     ...auditInjection(view),
+    ...auditDriverLimit(view),
     ...bypass,
     ...auditSessions(view),
     // Processes without the library explain time that was not charged for a moment.
@@ -194,6 +199,12 @@ function auditInjection({ uninjected = [] }: AuditView): Finding[] {
   if (uninjected.length === 0) return [];
   const message = `the container was created without settings that its slice needs: ${uninjected.join('; ')}`;
   return [{ code: 'not-injected', subject: '', message, serious: false, certain: true }];
+}
+
+/** A container cannot do this itself: another program with the rights of root did. */
+function auditDriverLimit({ limitChanged = null }: AuditView): Finding[] {
+  if (limitChanged === null) return [];
+  return [{ code: 'limit-changed', subject: '', message: limitChanged, serious: false, certain: true }];
 }
 
 function auditProcesses({ processes, sessions }: AuditView): Finding[] {

@@ -35,6 +35,8 @@ export interface AuditorOptions {
   readonly libraries?: MappedLibraries;
   /** Settings that keep the control library out of the containers of a slice; absent: unknown. */
   readonly uninjected?: (allocation: string) => readonly string[];
+  /** In words, that somebody else changed a memory limit of a slice in the driver; absent: nobody can. */
+  readonly limitChanged?: (allocation: string) => string | null;
   readonly gpus: () => readonly GpuMonitor[];
   readonly owners: ProcessOwners;
   readonly notices: SliceNotices;
@@ -175,7 +177,8 @@ export class Auditor {
         !this.#states.has(slice.id) &&
         this.#sampledUses.get(slice.id)?.isEmpty !== false &&
         slice.spec.devices.every(({ uuid }) => idle.has(uuid)) &&
-        this.#uninjected(slice).length === 0;
+        this.#uninjected(slice).length === 0 &&
+        this.#limitChanged(slice) === null;
       if (rests && (audit + position++) % AUDITS_AT_REST !== 0) continue;
       this.#auditSafely(slice, gpuSlices.get(slice.id) ?? []);
     }
@@ -193,6 +196,10 @@ export class Auditor {
 
   #uninjected(slice: Slice): readonly string[] {
     return this.#options.uninjected?.(slice.id) ?? [];
+  }
+
+  #limitChanged(slice: Slice): string | null {
+    return this.#options.limitChanged?.(slice.id) ?? null;
   }
 
   #gpuSlicesOf(slice: Slice): readonly GpuSlice[] {
@@ -319,13 +326,15 @@ export class Auditor {
     return startTicks === null ? null : (this.#options.libraries?.has(pid, startTicks) ?? null);
   }
 
-  #outside(slice: Slice): Pick<AuditView, 'uninjected' | 'fileProblem' | 'fileGrown'> {
+  #outside(slice: Slice): Pick<AuditView, 'uninjected' | 'limitChanged' | 'fileProblem' | 'fileGrown'> {
     const uninjected = this.#uninjected(slice);
+    const limitChanged = this.#limitChanged(slice);
     const usage = slice.reopenUsage();
-    if (!usage.ok) return { uninjected, fileProblem: usage.reason, fileGrown: null };
+    if (!usage.ok) return { uninjected, limitChanged, fileProblem: usage.reason, fileGrown: null };
     const grown = this.#grown.get(slice);
     return {
       uninjected,
+      limitChanged,
       fileProblem: usage.reader.problem()?.reason ?? usage.reader.malformed()?.reason ?? null,
       fileGrown: grown !== undefined && this.#audits - grown.audit < AUDITS_GROWN ? grown.found : null,
     };

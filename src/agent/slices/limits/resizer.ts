@@ -17,6 +17,8 @@ export interface ResizerOptions {
   /** Absent: each slice belongs to one container. */
   readonly sharing?: SliceSharing;
   readonly notices: SliceNotices;
+  /** Called after the limits of a running container have changed. */
+  readonly onResized?: (slice: Slice) => void;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -164,6 +166,7 @@ export class Resizer {
   #apply(slice: Slice, devices: readonly DeviceLimit[]): boolean {
     if (sameLimits(devices, slice.limits.live)) return false;
     slice.resize(devices);
+    this.#options.onResized?.(slice);
     this.#options.log.info(
       { allocation: slice.id, owner: slice.spec.owner, limits: describe(devices) },
       'limits of a running container changed',

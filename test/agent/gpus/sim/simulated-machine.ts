@@ -29,14 +29,15 @@ export class SimulatedMachine {
   readonly statePath: string;
   readonly #directory: string;
 
-  constructor(description: string) {
+  /** `simulation`: what the libraries assume, under that name in the description. */
+  constructor(description: string, simulation: object = {}) {
     const parsed = parseSimNode(description);
     if (!parsed.ok) throw new Error(parsed.reason);
     this.node = parsed.node;
     this.#directory = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'gm-sim-'));
     this.nodePath = join(this.#directory, 'node.json');
     this.statePath = join(this.#directory, 'state');
-    writeFileSync(this.nodePath, printSimNode(parsed.node));
+    writeFileSync(this.nodePath, JSON.stringify({ ...JSON.parse(printSimNode(parsed.node)), simulation }));
     process.on('exit', () => rmSync(this.#directory, { recursive: true, force: true }));
   }
 
