@@ -12,9 +12,9 @@ const STEP = /\.?(?<key>[A-Za-z_][\w-]*)|\['(?<quoted>[^']*)'\]|\[(?<index>-?\d+
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r' };
 
 /**
- * Fills a JSONPath template as kubectl does (`-o jsonpath`): text, paths such as `{.items[*].name}`, `{range .items[*]}`
- * ... `{end}`, and literals such as `{"\n"}`. Filters and slices are not understood. Throws a `StartupError` for a
- * template that cannot be read.
+ * Fills a JSONPath template as kubectl does (`-o jsonpath`): text, paths such as `{.items[*].name}`, ranges from
+ * `{range .items[*]}` to `{end}`, and literals such as `{"\n"}`. Filters and slices are not understood. Throws a
+ * `StartupError` for a template that cannot be read.
  */
 export function fillJsonPath(template: string, document: unknown): string {
   return textOf(partsOf(template), document);
