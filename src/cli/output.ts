@@ -1,9 +1,22 @@
 import { InvalidArgumentError, Option } from 'commander';
 
 /** The value of `-o`: tables for people, documents for programs. */
-export type Output = 'table' | 'wide' | 'json' | 'yaml';
+export type Output = 'table' | 'wide' | 'json' | 'yaml' | JsonPathOutput;
+
+/** The format `jsonpath=TEMPLATE`. */
+type JsonPathOutput = `jsonpath=${string}`;
 
 const OUTPUTS: readonly Output[] = ['table', 'wide', 'json', 'yaml'];
+const JSON_PATH = 'jsonpath=';
+
+/** Whether the output is a document for programs. */
+export function isDocument(output: string): boolean {
+  return output === 'json' || output === 'yaml' || isJsonPath(output);
+}
+
+function isJsonPath(output: string): output is JsonPathOutput {
+  return output.startsWith(JSON_PATH);
+}
 
 /**
  * The `--output` option of every command that prints an answer. `text`, the earlier name of `table`, stays valid. `own`
@@ -12,12 +25,13 @@ const OUTPUTS: readonly Output[] = ['table', 'wide', 'json', 'yaml'];
 export function outputOption(own?: { readonly format: string; readonly meaning: string }): Option {
   const formats = own === undefined ? OUTPUTS : [...OUTPUTS, own.format];
   const more = own === undefined ? '' : `, or ${own.format} (${own.meaning})`;
-  return new Option('-o, --output <format>', `table, wide (more columns), json or yaml${more}`)
+  return new Option('-o, --output <format>', `table, wide (more columns), json, yaml, jsonpath=TEMPLATE${more}`)
     .choices(formats)
     .default('table')
     .argParser((value: string): string => {
+      if (isJsonPath(value)) return value;
       const output = formats.find((known) => known === (value === 'text' ? 'table' : value));
-      if (output === undefined) throw new InvalidArgumentError(`Expected ${formats.join(', ')}.`);
+      if (output === undefined) throw new InvalidArgumentError(`Expected ${formats.join(', ')}, or jsonpath={...}.`);
       return output;
     });
 }
@@ -31,6 +45,14 @@ export interface Answer {
 }
 
 export async function print(output: Output, { document, table, wide = table }: Answer): Promise<void> {
+  if (isJsonPath(output)) {
+    const { fillJsonPath } = await import('./json-path.js');
+    const value = await document();
+    // As in a list of Kubernetes.
+    const root = Array.isArray(value) ? { items: value as readonly unknown[] } : value;
+    process.stdout.write(fillJsonPath(output.slice(JSON_PATH.length), root));
+    return;
+  }
   switch (output) {
     case 'table':
       process.stdout.write(await table());

@@ -4,7 +4,7 @@ import type { ClusterAccess } from '../kube/open-client.js';
 import { openLedger, withClient } from '../quota-controller/open-cluster-ledger.js';
 import type { Format } from '../quota-command/replay.js';
 import type { Quota } from '../quota/index.js';
-import { outputOption, printItem, type Output } from './output.js';
+import { isDocument, outputOption, print, printItem, type Output } from './output.js';
 import { watch } from './watch.js';
 
 /** Options of the commands that show the ledger of a cluster. */
@@ -23,17 +23,21 @@ export function quotaOutputOption(): Option {
 
 /** The quota engine's format for this output: its tables, or lines of JSON, from which YAML is made. */
 export function formatOf(output: Output): Format {
-  return output === 'json' || output === 'yaml' ? 'json' : 'table';
+  return isDocument(output) ? 'json' : 'table';
 }
 
 /** Prints a text of the quota engine in the format {@link formatOf} of this output. */
 export async function printQuota(output: Output, text: string): Promise<void> {
-  if (output !== 'yaml') {
+  if (output === 'json' || formatOf(output) === 'table') {
     process.stdout.write(text);
     return;
   }
-  for (const line of text.split('\n').filter((each) => each !== ''))
-    await printItem(output, { document: () => JSON.parse(line) as unknown, table: () => line });
+  const lines = text.split('\n').filter((each) => each !== '');
+  if (output !== 'yaml') {
+    await print(output, { document: () => lines.map((line) => JSON.parse(line) as unknown), table: () => text });
+    return;
+  }
+  for (const line of lines) await printItem(output, { document: () => JSON.parse(line) as unknown, table: () => line });
 }
 
 /**

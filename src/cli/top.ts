@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { displaySocketOption, withNode } from './display-client.js';
 import { secondsBetween } from './flag-values.js';
-import { outputOption, printItem, type Output } from './output.js';
+import { isDocument, outputOption, printItem, type Output } from './output.js';
 
 interface Options {
   readonly displaySocket: string;
@@ -25,7 +25,7 @@ export function topCommand(): Command {
     .addOption(displaySocketOption())
     .action(({ displaySocket, delay, once, mouse, output }: Options) =>
       withNode(displaySocket, async (node) => {
-        if (output === 'json' || output === 'yaml') {
+        if (isDocument(output)) {
           await printItem(output, { document: () => node.snapshot(), table: () => '' });
           return;
         }

@@ -4,7 +4,7 @@ import type { AllocationResult } from '../gpu/claims/resource-claim.js';
 import { betterAgent, type AgentPod } from '../kube/agent-pods.js';
 import type { AllocationObject } from '../kube/quota/allocation-object.js';
 import type { ConsumerObject } from '../kube/quota/consumer-object.js';
-import type { NodeUse } from './cluster-use.js';
+import type { NodeUse } from './node-use.js';
 import { claimRow, devicesOf, slicesOfClaim, type ClaimFacts } from './claim-row.js';
 import { nodeRow, type NodeFacts } from './node-row.js';
 import type { ClaimDevice, EventRow, NodeRow, PodRow, Tables } from './rows.js';

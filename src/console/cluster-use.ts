@@ -1,23 +1,9 @@
 import type { Clock } from '../host/clock.js';
 import type { AgentPod } from '../kube/agent-pods.js';
 import type { AgentReader } from '../kube/agent-reader.js';
-import { list, record, text, type JsonRecord } from '../kube/json.js';
+import { record } from '../kube/json.js';
 import type { ClusterModel } from './cluster-model.js';
-
-/** The use of a node's GPUs, as its agent told it. */
-export interface NodeUse {
-  /** Percent, by index of the GPU. */
-  readonly gpus: ReadonlyMap<number, number>;
-  /** By UID of the pod. */
-  readonly pods: ReadonlyMap<string, PodUse>;
-}
-
-export interface PodUse {
-  /** Percent of one GPU, in sum over its GPUs. */
-  readonly percent: number;
-  /** When it used them last, milliseconds since 1970, to the minute; null if it never did. */
-  readonly lastUsedMs: number | null;
-}
+import { useOf } from './node-use.js';
 
 export interface ClusterUseOptions {
   readonly reader: Pick<AgentReader, 'read'>;
@@ -32,7 +18,6 @@ const TICK_MS = 1_000;
 const PERIOD_MS = 15_000;
 /** Agents that are asked at once; the API server forwards each request. */
 const AT_ONCE = 8;
-const MINUTE_MS = 60_000;
 
 /** Asks the agents for the use of their GPUs, one after the other, while somebody looks at the console. */
 export class ClusterUse {
@@ -76,28 +61,4 @@ export class ClusterUse {
     this.#running -= 1;
     model.setUse(name, answer.ok ? useOf(record(answer.body)) : null);
   }
-}
-
-/** The use that an agent's document of its node shows. */
-export function useOf(document: JsonRecord): NodeUse {
-  const gpus = new Map<number, number>();
-  for (const gpu of list(document.gpus).map(record))
-    if (typeof gpu.index === 'number' && typeof gpu.usedPercent === 'number')
-      gpus.set(gpu.index, Math.round(gpu.usedPercent));
-  const pods = new Map<string, PodUse>();
-  for (const allocation of list(document.allocations).map(record)) {
-    const uid = text(record(list(allocation.owners).at(-1)).podUid);
-    if (uid === '' || allocation.phase !== 'started') continue;
-    for (const slice of list(allocation.slices).map(record)) {
-      const before = pods.get(uid) ?? { percent: 0, lastUsedMs: null };
-      const percent = typeof slice.usedPercent === 'number' ? slice.usedPercent : 0;
-      const usedMs = typeof slice.lastUsedMs === 'number' ? Math.floor(slice.lastUsedMs / MINUTE_MS) * MINUTE_MS : null;
-      const lastUsedMs = Math.max(before.lastUsedMs ?? 0, usedMs ?? 0);
-      pods.set(uid, {
-        percent: Math.round(before.percent + percent),
-        lastUsedMs: lastUsedMs === 0 ? null : lastUsedMs,
-      });
-    }
-  }
-  return { gpus, pods };
 }

@@ -757,12 +757,35 @@ test('kubectl gpu quota tree says when no quota service has put the groups of th
   t.match(await run('quota', 'tree', '-o', 'json'), { code: 0, out: '' });
 });
 
-test('kubectl gpu completes for kubectl, and its help names the plugin', async (t) => {
+test('kubectl gpu takes -o jsonpath as kubectl does, of lists and of single objects', async (t) => {
   const { run } = await testCluster(t);
+  t.equal((await run('pods', '-o', 'jsonpath={.items[*].name}')).out, 'dark train waiting');
+  t.equal(
+    (await run('pods', '-o', 'jsonpath={range .items[*]}{.name}{"\\t"}{.node}{"\\n"}{end}')).out,
+    'dark\tnode2\ntrain\tnode1\nwaiting\tnull\n',
+  );
+  t.equal((await run('describe', 'train', '-o', "jsonpath={.name} on {['node']}")).out, 'train on node1');
+  t.equal(
+    (await run('pods', 'train', '-o', 'jsonpath={.items[0].gpus}|{.items[-1].requestedCores}|{.items[9].name}')).out,
+    '[0]|30|',
+  );
+  t.match(await run('pods', '-o', 'jsonpath={.items[?(@.name)]}'), { code: 2, err: /jsonpath: .*is not understood/ });
+  t.match(await run('pods', '-o', 'jsonpath={range .items[*]}'), { code: 2, err: /\{range\} without \{end\}/ });
+  t.match(await run('pods', '-o', 'jsonpath'), { code: 2, err: /Expected .*jsonpath=/ });
+});
+
+test('kubectl gpu completes for kubectl, and its help names the plugin', async (t) => {
+  const { run, server } = await testCluster(t);
   t.equal((await run('__complete', 'no')).out, 'nodes\n:4\n');
   t.equal(execFileSync(process.execPath, [COMPLETE_MAIN, 'no'], { encoding: 'utf8' }), 'nodes\n:4\n');
   t.match((await run('__complete', 'limits', 'se')).out, 'set\n:4\n');
   t.match((await run('__complete', 'pods', '-o', '')).out, 'table\nwide\njson\nyaml\nname\n:4\n');
+  t.match((await run('__complete', 'describe', 'tr')).out, 'train\n:4\n');
+  t.match((await run('__complete', 'limits', 'set', '-n', 'team', '')).out, /^other\n--/);
+  t.match((await run('__complete', 'doctor', 'node')).out, 'node1\nnode10\nnode2\n:4\n');
+  server.seed('namespaces', { metadata: { name: 'team' } });
+  t.equal((await run('__complete', 'pods', '-n', 't')).out, 'team\n:4\n');
+  t.equal((await run('__complete', 'describe', 'tr', '--kubeconfig', 'absent', 'tr')).out, ':4\n', 'no cluster');
   t.match((await run('nods')).err, /unknown command 'nods' \(Did you mean one of nodes, pods\?\)/);
   t.match((await run('--help')).out, /Usage: kubectl gpu \[options\]/);
   t.notMatch((await run('--help')).out, /__complete/);

@@ -40,7 +40,8 @@ function leaves(command: Command, path: string): readonly (readonly [path: strin
 /** Formats that one command has beside those of all. */
 const OWN_FORMATS = new Map([
   ['gpu-manager graph', 'tkestack'],
-  ...['nodes', 'pods', 'claims'].map((list) => [`kubectl gpu ${list}`, 'name'] as const),
+  ...['nodes', 'pods', 'claims', 'idle'].map((list) => [`kubectl gpu ${list}`, 'name'] as const),
+  ...['usage', 'throttling'].map((sums) => [`kubectl gpu ${sums}`, 'csv'] as const),
 ]);
 
 test('every command with an answer takes -o table, wide, json and yaml, and every command explains itself', async (t) => {

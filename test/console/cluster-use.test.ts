@@ -1,6 +1,7 @@
 import { test } from 'tap';
 import { ClusterModel } from '../../src/console/cluster-model.js';
-import { ClusterUse, useOf } from '../../src/console/cluster-use.js';
+import { ClusterUse } from '../../src/console/cluster-use.js';
+import { useOf } from '../../src/console/node-use.js';
 import { nodeFacts } from '../../src/console/node-row.js';
 import { podRow } from '../../src/console/pod-row.js';
 import type { AgentPod } from '../../src/kube/agent-pods.js';

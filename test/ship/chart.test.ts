@@ -501,6 +501,19 @@ test(
     t.equal(lint.status, 0, lint.stdout);
     const image = `registry.example.com/gpu/gpu-manager@${digest}`;
     t.match(spawnSync('helm', ['template', directory], { encoding: 'utf8' }).stdout, `image: ${image}\n`);
+    const rules = (...args: readonly string[]) =>
+      spawnSync('helm', ['template', directory, '--set', 'monitoring.prometheusRule.enabled=true', ...args], {
+        encoding: 'utf8',
+        maxBuffer: 1 << 26,
+      }).stdout;
+    t.match(
+      rules(),
+      /runbook_url: https:\/\/git\.example\.com\/me\/it\/blob\/v[^/]+\/docs\/guides\/runbooks\.md#gpudriverdown\n/,
+    );
+    t.match(
+      rules('--set', 'monitoring.prometheusRule.runbooks=https://wiki.example.com/gpu/'),
+      'runbook_url: https://wiki.example.com/gpu/docs/guides/runbooks.md#gpudriverdown\n',
+    );
     const chart = parse(readFileSync(join(directory, 'Chart.yaml'), 'utf8')) as Record<string, unknown>;
     const version = String(chart['version']);
     t.match(chart, {

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { placesOf } from '../completion.js';
+import { namedKind, objectNames } from './object-names.js';
 
 /** Tells kubectl's completion to offer no file names. */
 const NO_FILES = ':4';
@@ -13,13 +14,21 @@ export function completeCommand(program: () => Command): Command {
     .argument('[words...]')
     .allowUnknownOption()
     .helpOption(false)
-    .action((words: readonly string[]) => {
-      process.stdout.write([...candidates(program(), words), NO_FILES, ''].join('\n'));
+    .action(async (words: readonly string[]) => {
+      const { path, offered } = candidates(program(), words);
+      const kind = namedKind(path, words);
+      const names = kind === null ? [] : await objectNames(kind, words);
+      const current = words.at(-1) ?? '';
+      const all = [...names.filter((name) => name.startsWith(current)), ...offered];
+      process.stdout.write([...all, NO_FILES, ''].join('\n'));
     });
 }
 
-/** The words that may stand in place of the last one. */
-export function candidates(program: Command, words: readonly string[]): readonly string[] {
+/** The command that the words name, and those of its words that may stand in place of the last one. */
+function candidates(
+  program: Command,
+  words: readonly string[],
+): { readonly path: string; readonly offered: readonly string[] } {
   const places = placesOf(program).filter(({ path }) => path !== '__complete');
   const current = words.at(-1) ?? '';
   let path = '';
@@ -29,5 +38,5 @@ export function candidates(program: Command, words: readonly string[]): readonly
   }
   const place = places.find((each) => each.path === path);
   const offered = place?.values.get(words.at(-2) ?? '') ?? place?.words ?? [];
-  return offered.filter((word) => word.startsWith(current) && word !== '__complete');
+  return { path, offered: offered.filter((word) => word.startsWith(current) && word !== '__complete') };
 }

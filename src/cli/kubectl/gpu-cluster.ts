@@ -232,7 +232,7 @@ export class GpuCluster {
 }
 
 /** Whether an object of a pod asks for GPUs: by an extended resource of this project, or by a claim. */
-function asksForGpus(object: unknown): boolean {
+export function asksForGpus(object: unknown): boolean {
   const { spec } = record(object);
   const { containers, initContainers, resourceClaims } = record(spec);
   return (
@@ -264,7 +264,8 @@ function gpusOf({ annotations }: Node): readonly InventoryGpu[] {
   return inventoryOf(annotations)?.gpus ?? [];
 }
 
-function hasGpus({ allocatable, annotations }: Node): boolean {
+/** Whether a node offers GPUs of this project, or has an inventory of them. */
+export function hasGpus({ allocatable, annotations }: Node): boolean {
   return [...allocatable.keys()].some(isGpuResource) || NODE_INVENTORY_KEY in annotations;
 }
 

@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander';
 import { StartupError } from '../../host/startup-error.js';
 import { record, text } from '../../kube/json.js';
 import { table as aligned } from '../../quota-command/table.js';
-import { outputOption, print, printItem, type Output } from '../output.js';
+import { isDocument, outputOption, print, printItem, type Output } from '../output.js';
 import { printable } from '../terminal-text.js';
 import { watch, watchOption } from '../watch.js';
 
@@ -71,7 +71,7 @@ export async function printListing(options: ListingOptions, read: () => Promise<
   }
   printProblems(first.problems);
   if (output === 'name') printNames(first, first.rows);
-  else if (first.rows.length > 0 || output === 'json' || output === 'yaml')
+  else if (first.rows.length > 0 || isDocument(output))
     await print(output, {
       document: () => first.rows.map(({ document }) => document),
       table: () => asTable(first, headers, false),
@@ -122,7 +122,7 @@ class ListingChanges {
     const changed = listing.rows.filter(({ document }) => !this.#documents.has(JSON.stringify(document)));
     this.#documents = new Set(listing.rows.map(({ document }) => JSON.stringify(document)));
     if (this.#output === 'name') printNames(listing, changed);
-    else if (this.#output !== 'json' && this.#output !== 'yaml') this.#printLines(listing, changed);
+    else if (!isDocument(this.#output)) this.#printLines(listing, changed);
     else
       for (const { document } of changed) await printItem(this.#output, { document: () => document, table: () => '' });
   }
