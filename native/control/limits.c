@@ -12,6 +12,15 @@ static const char *unsound(const struct vgpu_limits *file) {
   return NULL;
 }
 
+static struct os_file mapped_file;
+
+bool limits_are_in_reach(void) {
+  char path[512];
+  struct os_file there;
+  vgpu_path(path, sizeof path, VGPU_LIMITS_FILE);
+  return os_identify_path(path, &there) && there.device == mapped_file.device && there.inode == mapped_file.inode;
+}
+
 enum limits_status limits_open(const struct vgpu_limits **file, const char **why) {
   char path[512];
   int error;
@@ -23,7 +32,7 @@ enum limits_status limits_open(const struct vgpu_limits **file, const char **why
     return LIMITS_BROKEN;
   }
   vgpu_path(path, sizeof path, VGPU_LIMITS_FILE);
-  struct vgpu_limits *found = os_map_file(path, sizeof *found, false, NULL, &error);
+  struct vgpu_limits *found = os_map_file(path, sizeof *found, false, &mapped_file, &error);
   if (found == NULL) {
     *why = error == ENOENT ? "it is missing" : error == EINVAL ? "it is too short" : "it cannot be read";
     return LIMITS_BROKEN;

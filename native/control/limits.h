@@ -16,6 +16,9 @@ enum limits_status {
 /* Maps the file. If it is broken, `*why` is a short reason for the log. */
 enum limits_status limits_open(const struct vgpu_limits **file, const char **why);
 
+/* Whether the mapped file is still at its path for this process: not after chroot, or behind another mount. */
+bool limits_are_in_reach(void);
+
 /* Reads a consistent copy of the live part of one device. */
 void limits_read(const struct vgpu_limits *file, uint32_t device, struct vgpu_device_live *live);
 

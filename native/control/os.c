@@ -67,6 +67,13 @@ bool os_identify(int fd, struct os_file *file) {
   return true;
 }
 
+bool os_identify_path(const char *path, struct os_file *file) {
+  struct stat status;
+  if (syscall(SYS_newfstatat, AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  *file = (struct os_file){.device = status.st_dev, .inode = status.st_ino};
+  return true;
+}
+
 void *os_map_file(const char *path, size_t size, bool writable, struct os_file *file, int *error) {
   int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW);
   void *mapped = MAP_FAILED;
@@ -94,12 +101,12 @@ void os_unmap_memory(void *memory, size_t size) {
 }
 
 /* O_NONBLOCK: another container may hold a lease on the file, and open would wait for it. */
-size_t os_read_now(const char *path, void *data, size_t room) {
+long os_read_now(const char *path, void *data, size_t room) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return 0;
+  if (fd < 0) return -errno;
   ssize_t got = read(fd, data, room);
   close(fd);
-  return got > 0 ? (size_t)got : 0;
+  return got > 0 ? got : 0;
 }
 
 bool os_is_directory(const char *path) {

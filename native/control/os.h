@@ -29,6 +29,9 @@ struct os_file {
 };
 bool os_identify(int fd, struct os_file *file);
 
+/* The same for the file at a path, without a descriptor; false if there is none or it cannot be reached. */
+bool os_identify_path(const char *path, struct os_file *file);
+
 /*
  * Maps a file of at least `size` bytes and identifies it in `*file` (NULL: not needed). NULL on failure; `*error` is
  * then the errno, EINVAL if the file is too short.
@@ -39,8 +42,8 @@ void *os_map_file(const char *path, size_t size, bool writable, struct os_file *
 void *os_map_memory(size_t size);
 void os_unmap_memory(void *memory, size_t size);
 
-/* Reads the beginning of a file into `data` without blocking; returns the bytes read, 0 on failure. */
-size_t os_read_now(const char *path, void *data, size_t room);
+/* Reads the beginning of a file into `data` without blocking; returns the bytes read, -errno if it cannot be opened. */
+long os_read_now(const char *path, void *data, size_t room);
 
 bool os_is_directory(const char *path);
 
