@@ -141,10 +141,12 @@ async function admittedPod(node: SimulatedNode, blocks: number): Promise<{ pod: 
   return { pod, slice: sliceDirectory(await runPod(node, pod)) };
 }
 
-for (const [name, open, unable] of [
+const KINDS = [
   ['a double of the control groups', doubleGroups, false],
   ['the control groups of the kernel', async (t: Test) => kernelGroups(t), kernelGroupsSkipReason()],
-] as const)
+] as const;
+
+for (const [name, open, unable] of KINDS)
   test(`a static program is held by its memory limit, in ${name}`, { skip: skip || unable }, async (t) => {
     const { node, gpu, start, isEnforced, doctor } = await nodeWith(t, { groups: await open(t) });
     t.same(node.agent.vgpu.memoryEnforcer(gpu), { by: 'driver', backend: 'misc' });
@@ -157,6 +159,26 @@ for (const [name, open, unable] of [
     t.equal(await running.order('managed'), 'managed 0', 'the driver does not count managed memory');
     await running.kill();
   });
+
+for (const [name, open, unable] of KINDS)
+  test(
+    `groups that a container makes below its own are held with it, in ${name}`,
+    { skip: skip || unable },
+    async (t) => {
+      const { node, made, start, isEnforced } = await nodeWith(t, { groups: await open(t) });
+      const { pod, slice } = await admittedPod(node, 8);
+      const { group, running } = start(pod, { slice, kind: 'static' });
+      await eventually(() => isEnforced(pod), 'the limit in the driver');
+      const sub = made.below(group);
+      const other = start(pod, { slice, kind: 'static' }, sub).running;
+      t.equal(await other.order('fill'), `held ${2048 - CONTEXT_MIB} 2`);
+      t.match(await running.order('fill'), /^no context 2$/, 'nothing is left for a second process');
+      const third = start(pod, { slice, kind: 'static' }).running;
+      made.enter(sub, third.pid);
+      t.match(await third.order('fill'), /^no context 2$/, 'nor for one that was moved');
+      await Promise.all([running.kill(), other.kill(), third.kill()]);
+    },
+  );
 
 test('on a driver before 615 a static program is not held, and reported as before', { skip }, async (t) => {
   const { node, gpu, start, findings, isEnforced, doctor } = await nodeWith(t, { driverVersion: '610.43.02' });
@@ -278,6 +300,21 @@ test('the runtime waits at StartContainer until the limit is set', { skip }, asy
     t.equal(await running.order('fill'), `held ${2048 - CONTEXT_MIB} 2`);
     await running.kill();
   }
+});
+
+test('a container that started without the agent gets its limit when the runtime lists it', { skip }, async (t) => {
+  const runtime = await EmulatedRuntime.started(t);
+  const { node, made, limitsOf } = await nodeWith(t, { config: { nriSocket: runtime.path } });
+  const { pod } = await admittedPod(node, 8);
+  const { path, id } = made.container(pod.uid);
+  const sandbox = { id: 'sandbox', uid: pod.uid, name: pod.name, namespace: pod.namespace };
+  const linux = { cgroups_path: path.slice(made.root.length) };
+  await runtime.readyPlugin({
+    pods: [sandbox],
+    containers: [{ id, pod_sandbox_id: 'sandbox', name: 'main', state: 'CONTAINER_RUNNING', linux }],
+  });
+  await eventually(async () => typeof (await limitsOf(path)) !== 'string', 'the limit');
+  t.match(await limitsOf(path), { hardBytes: 2048 * MIB });
 });
 
 test('a driver that refuses the limit keeps no container from starting, and the pod is told', { skip }, async (t) => {

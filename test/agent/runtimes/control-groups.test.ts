@@ -35,6 +35,8 @@ function contract(name: string, open: (t: Test) => Promise<TestGroups>, skip: st
     t.same(groups.ofProcess(pid), { path: container.path, podUid: UID });
     t.equal(await groups.ofContainer(UID, 'main'), container.path);
     t.equal(await groups.ofContainer(UID, 'side'), null);
+    made.enter(made.below(container.path), pid);
+    t.same(groups.ofProcess(pid), { path: container.path, podUid: UID });
     t.equal(groups.exists(container.path), true);
     t.equal(groups.named(container.path.slice(made.root.length)), container.path);
     const other = made.container('another');

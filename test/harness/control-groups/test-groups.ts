@@ -21,7 +21,9 @@ export interface TestGroups {
   readonly processes: string;
   /** Makes the group of a container, and those above it; returns its folder and the container's id. */
   container(podUid: string): { readonly path: string; readonly id: string };
-  /** Puts a process into a group. */
+  /** Makes a group below another one, as a container can; returns its folder. */
+  below(path: string): string;
+  /** Puts a process into a group, out of its former one. */
   enter(path: string, pid: number): void;
   /** Removes a group without processes and those below it. */
   remove(path: string): void;
@@ -37,6 +39,7 @@ export async function doubleGroups(t: Teardown): Promise<TestGroups> {
     mkdirSync(path);
     writeFileSync(join(path, 'cgroup.procs'), '');
   };
+  const places = new Map<number, string>();
   mkdirSync(processes);
   make(root);
   writeFileSync(join(root, 'cgroup.controllers'), '');
@@ -51,7 +54,17 @@ export async function doubleGroups(t: Teardown): Promise<TestGroups> {
       make(join(pod, id));
       return { path: join(pod, id), id };
     },
+    below(path) {
+      make(join(path, 'sub'));
+      return join(path, 'sub');
+    },
     enter(path, pid) {
+      const before = places.get(pid);
+      if (before !== undefined && existsSync(before)) {
+        const procs = join(before, 'cgroup.procs');
+        writeFileSync(procs, readFileSync(procs, 'utf8').replace(`${pid}\n`, ''));
+      }
+      places.set(pid, path);
       writeFileSync(join(path, 'cgroup.procs'), `${pid}\n`, { flag: 'a' });
       mkdirSync(join(processes, String(pid)), { recursive: true });
       writeFileSync(join(processes, String(pid), 'cgroup'), `0::${path.slice(root.length)}\n`);
@@ -105,6 +118,10 @@ export function kernelGroups(t: Teardown): TestGroups {
       const path = join(own, 'kubepods', `pod${podUid}`, id);
       mkdirSync(path, { recursive: true });
       return { path, id };
+    },
+    below(path) {
+      mkdirSync(join(path, 'sub'));
+      return join(path, 'sub');
     },
     enter: (path, pid) => writeFileSync(join(path, 'cgroup.procs'), String(pid)),
     remove,
