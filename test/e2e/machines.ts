@@ -25,7 +25,8 @@ export interface Ended {
 
 /** One machine: network, processes, control groups and folders of its own (own-machine.sh). */
 export interface Machine {
-  readonly run: (command: readonly string[]) => Promise<Ended>;
+  /** With `shown`, what the program prints is also shown at once. */
+  readonly run: (command: readonly string[], shown: boolean) => Promise<Ended>;
 }
 
 /** Machines of this host, each used for one thing at a time, also by other runs. */
@@ -47,16 +48,16 @@ export class Machines {
 }
 
 /** Runs a command on the first machine that nobody uses. */
-async function run(command: readonly string[]): Promise<Ended> {
+async function run(command: readonly string[], shown: boolean): Promise<Ended> {
   mkdirSync(STATE, { recursive: true });
   for (let number = 1; number <= MOST; number += 1) {
-    const ended = await runOn(join(STATE, `machine-${number}`), command);
+    const ended = await runOn(join(STATE, `machine-${number}`), command, shown);
     if (ended.status !== TAKEN) return ended;
   }
   throw new Error(`all ${MOST} machines below ${STATE} are in use; end the other runs`);
 }
 
-function runOn(directory: string, command: readonly string[]): Promise<Ended> {
+function runOn(directory: string, command: readonly string[], shown: boolean): Promise<Ended> {
   const locked = ['--nonblock', '--conflict-exit-code', String(TAKEN), '--close', `${directory}.lock`];
   const child = spawn('flock', [...locked, 'sh', packageFile('test/e2e/own-machine.sh'), directory, ...command], {
     env: { ...process.env, [STATE_VARIABLE]: directory },
@@ -66,6 +67,7 @@ function runOn(directory: string, command: readonly string[]): Promise<Ended> {
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => {
       output += text;
+      if (shown) process.stdout.write(text);
     });
   return new Promise((resolve, reject) => {
     child.on('error', reject);

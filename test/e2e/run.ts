@@ -96,8 +96,10 @@ async function failedOnMachines(
   const program = fileURLToPath(import.meta.url);
   await new Machines(machines).runEach(groups, async (group, machine) => {
     const options = ['--here', '--kubernetes', version.name, '--seconds', String(seconds)];
-    const { status, output } = await machine.run([process.execPath, program, ...options, ...group]);
-    console.log(output.replace(/^# (?:failed|end-to-end): .*\n/gm, '').trimEnd());
+    // What several machines print is shown file by file.
+    const shown = groups.length === 1;
+    const { status, output } = await machine.run([process.execPath, program, ...options, ...group], shown);
+    if (!shown) console.log(output.replace(/^# (?:failed|end-to-end): .*\n/gm, '').trimEnd());
     const named = group.filter((file) => output.includes(`# failed: ${file} on ${version.name}\n`));
     failed.push(...(status !== 0 && named.length === 0 ? group : named));
   });
