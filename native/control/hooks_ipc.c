@@ -9,8 +9,14 @@
 #include "imports.h"
 #include "memory.h"
 #include "objects.h"
+#include "obstacles.h"
+
+static void shares(void) {
+  if (control_enforces()) obstacles_add(VGPU_OBSTACLE_SHARED);
+}
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
+  shares();
   CUresult result = driver.cuIpcGetMemHandle(handle, pointer);
   CUdeviceptr base;
   size_t bytes;
@@ -38,11 +44,13 @@ static CUresult opened(CUresult result, CUdeviceptr pointer, const CUipcMemHandl
 }
 
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned int flags) {
+  shares();
   CUresult result = driver.cuIpcOpenMemHandle_v2(pointer, handle, flags);
   return opened(result, result == CUDA_SUCCESS ? *pointer : 0, &handle);
 }
 
 CUresult cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned int flags) {
+  shares();
   CUresult result = driver.cuIpcOpenMemHandle(pointer, handle, flags);
   return opened(result, result == CUDA_SUCCESS ? *pointer : 0, &handle);
 }
@@ -60,4 +68,15 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
     track_refer(TRACK_IMPORT, pointer, 1, &entry);
   }
   return result;
+}
+
+/* Events of other processes use no memory; a process that shares them cannot be suspended. */
+CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event) {
+  shares();
+  return driver.cuIpcGetEventHandle(handle, event);
+}
+
+CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle) {
+  shares();
+  return driver.cuIpcOpenEventHandle(event, handle);
 }

@@ -4,6 +4,7 @@
 #include "driver.h"
 #include "host_backed.h"
 #include "memory.h"
+#include "obstacles.h"
 #include "pools.h"
 
 /* Row alignment of all GPUs so far. The exact pitch is known after the call. */
@@ -103,6 +104,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flag
   bool valid = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
   if (!memory_reserve_or_host_back(valid, &reservation, devices_current(&context), bytes, VGPU_DENIED_MANAGED))
     return CUDA_ERROR_OUT_OF_MEMORY;
+  obstacles_add(VGPU_OBSTACLE_MANAGED);
   CUresult result = reservation.host_backed ? host_backed_allocate(pointer, &reservation, flags, VGPU_DENIED_MANAGED)
                                             : driver.cuMemAllocManaged(pointer, bytes, flags);
   return keep(&reservation, result, pointer, context);
@@ -136,6 +138,7 @@ CUresult cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_ME
   struct memory_reservation reservation;
   if (!memory_reserve(&reservation, devices_current(&context), description->size, VGPU_DENIED_EXTERNAL))
     return CUDA_ERROR_OUT_OF_MEMORY;
+  obstacles_add(VGPU_OBSTACLE_EXTERNAL);
   CUresult result = driver.cuImportExternalMemory(memory, description);
   if (result == CUDA_SUCCESS) {
     if (memory_track(&reservation, TRACK_EXTERNAL, (uint64_t)*memory, (uint64_t)context)) return result;

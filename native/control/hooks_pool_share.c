@@ -5,11 +5,13 @@
 #include "driver.h"
 #include "imports.h"
 #include "objects.h"
+#include "obstacles.h"
 #include "pools.h"
 
 /* Nothing can be allocated from an imported pool. */
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, CUmemAllocationHandleType type,
                                             unsigned long long flags) {
+  if (control_enforces()) obstacles_add(VGPU_OBSTACLE_SHARED);
   CUresult result = driver.cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
   if (result != CUDA_SUCCESS || !control_enforces() || pools_made(*pool, DEVICE_UNLISTED)) return result;
   driver.cuMemPoolDestroy(*pool);
@@ -17,12 +19,14 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, CU
 }
 
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr pointer) {
+  if (control_enforces()) obstacles_add(VGPU_OBSTACLE_SHARED);
   CUresult result = driver.cuMemPoolExportPointer(data, pointer);
   if (result == CUDA_SUCCESS && control_enforces()) pools_share(pointer, objects_key(data, sizeof *data));
   return result;
 }
 
 CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data) {
+  if (control_enforces()) obstacles_add(VGPU_OBSTACLE_SHARED);
   CUresult result = driver.cuMemPoolImportPointer(pointer, pool, data);
   struct track_entry entry;
   if (result != CUDA_SUCCESS || !control_enforces() || track_find(TRACK_MEMORY, *pointer, &entry)) return result;

@@ -9,6 +9,7 @@
 #include "driver.h"
 #include "memory.h"
 #include "objects.h"
+#include "obstacles.h"
 #include "place.h"
 
 /* Value of `link` in a physical allocation that was imported from outside of the container, or whose object is unknown.
@@ -50,6 +51,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
       (step == 0 || bytes % step == 0);
   struct memory_reservation reservation;
   if (!memory_reserve_if(valid, &reservation, device, bytes, VGPU_DENIED_VMM)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (properties->requestedHandleTypes != 0) obstacles_add(VGPU_OBSTACLE_SHARED);
   CUresult result = driver.cuMemCreate(handle, bytes, properties, flags);
   if (result == CUDA_SUCCESS) {
     struct track_entry physical = {.bytes = reservation.bytes, .device = (uint16_t)reservation.device};
@@ -160,6 +162,7 @@ static void exported(uint64_t physical, const void *shareable, CUmemAllocationHa
 
 CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType type, unsigned long long flags) {
+  if (control_enforces()) obstacles_add(VGPU_OBSTACLE_SHARED);
   CUresult result = driver.cuMemExportToShareableHandle(shareable, handle, type, flags);
   struct track_entry entry;
   bool followed = type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || type == CU_MEM_HANDLE_TYPE_FABRIC;
@@ -202,6 +205,7 @@ static bool add_import(CUmemGenericAllocationHandle handle, uint32_t object) {
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
                                         CUmemAllocationHandleType type) {
   if (!control_enforces()) return driver.cuMemImportFromShareableHandle(handle, shareable, type);
+  obstacles_add(VGPU_OBSTACLE_SHARED);
   /* Before the driver call, which may close the descriptor. */
   uint32_t object = object_behind(shareable, type);
   CUresult result = driver.cuMemImportFromShareableHandle(handle, shareable, type);

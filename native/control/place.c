@@ -1,6 +1,8 @@
 #include "place.h"
+#include "control.h"
 #include "devices.h"
 #include "driver.h"
+#include "obstacles.h"
 
 static int current_device(void) {
   CUcontext context;
@@ -10,6 +12,7 @@ static int current_device(void) {
 }
 
 int place_of(CUmemAllocationType type, const CUmemLocation *location) {
+  if (type == CU_MEM_ALLOCATION_TYPE_MANAGED && control_enforces()) obstacles_add(VGPU_OBSTACLE_MANAGED);
   switch ((int)location->type) {
   case CU_MEM_LOCATION_TYPE_DEVICE:
     return devices_index(location->id);

@@ -156,6 +156,13 @@ enum vgpu_self_test {
   VGPU_TEST_EVENTS_WORK = 1u << 4,     /* a launch was timed */
 };
 
+/* What the driver cannot checkpoint, bits of `obstacles`. A process that once had it keeps the bit. */
+enum vgpu_obstacle {
+  VGPU_OBSTACLE_MANAGED = 1u << 0,  /* managed memory */
+  VGPU_OBSTACLE_SHARED = 1u << 1,   /* memory or events exported to other processes, or imported from them */
+  VGPU_OBSTACLE_EXTERNAL = 1u << 2, /* memory of another interface, for example Vulkan */
+};
+
 /* `owner` of a process slot: state in the low 2 bits, pid in the next 22, start time in clock ticks (modulo 2^40)
  * above. */
 enum vgpu_slot_state { VGPU_SLOT_FREE = 0, VGPU_SLOT_LIVE = 1, VGPU_SLOT_RECLAIMING = 2 };
@@ -254,7 +261,11 @@ struct vgpu_process_slot {
   uint64_t host_backed_tentative_bytes;
   /* Equal to `owner`: the owner holds the mark of this slot, so it lives exactly as long as the mark. */
   uint64_t marked_owner;
-  uint8_t reserved[16];
+  /* Equal to `owner`: `obstacles` is what this process has that the driver cannot checkpoint. Otherwise that is not
+   * known, as for a process with an earlier library. */
+  uint64_t obstacles_owner;
+  uint32_t obstacles; /* enum vgpu_obstacle */
+  uint32_t reserved;
 };
 
 /*

@@ -10,6 +10,7 @@ import {
   LEDGER_ENTRY,
   MAX_DEVICES,
   MAX_PROCESSES,
+  OBSTACLE,
   PROCESS_SLOT,
   SELF_TEST,
   SHARED_OBJECT,
@@ -66,6 +67,10 @@ export type PaceUsage = Pick<
   'levelAtNs' | 'lentAtNs' | 'launches' | 'chargedNs' | 'throttledNs' | 'waits' | 'unknownLaunches'
 >;
 
+/** What the driver cannot checkpoint. */
+export type Obstacle = keyof typeof OBSTACLE;
+const OBSTACLES = Object.keys(OBSTACLE) as Obstacle[];
+
 /** One process in its own words. */
 export interface ProcessSlot {
   /** Index of its slot in the file, which its greeting on `vcuda.sock` names. */
@@ -78,6 +83,8 @@ export interface ProcessSlot {
   readonly selfTest: SelfTest;
   /** Number of driver functions with hooked names that the library did not recognise, so that they are not limited. */
   readonly unhooked: number;
+  /** Why it cannot be suspended; null if its library is too old to know. */
+  readonly obstacles: readonly Obstacle[] | null;
 }
 
 /** A process with the memory that it holds. */
@@ -285,6 +292,10 @@ function readSlot(buffer: Buffer, offset: number, slot: number): ProcessSlot | n
       eventsWork: (bits & SELF_TEST.eventsWork) !== 0,
     },
     unhooked: buffer.readUInt32LE(offset + PROCESS_SLOT.unhooked),
+    obstacles:
+      buffer.readBigUInt64LE(offset + PROCESS_SLOT.obstaclesOwner) === owner
+        ? OBSTACLES.filter((name) => (buffer.readUInt32LE(offset + PROCESS_SLOT.obstacles) & OBSTACLE[name]) !== 0)
+        : null,
   };
 }
 

@@ -45,6 +45,7 @@ export const DENIED_API = {
   kinds: 16,
 } as const;
 export const SELF_TEST = { driverFound: 1, lookupKnown: 2, devicesMatched: 4, sessionOpen: 8, eventsWork: 16 } as const;
+export const OBSTACLE = { managed: 1, shared: 2, external: 4 } as const;
 export const SLOT_STATE = { free: 0, live: 1, reclaiming: 2 } as const;
 export const DESCRIPTOR_FILE = { none: 0, writing: 1, known: 2 } as const;
 export const LIMITS_HEADER = {
@@ -129,6 +130,8 @@ export const PROCESS_SLOT = {
   hostBackedBytes: 88,
   hostBackedTentativeBytes: 96,
   markedOwner: 104,
+  obstaclesOwner: 112,
+  obstacles: 120,
   structSize: 128,
 } as const;
 export const LEDGER_ENTRY = {

@@ -48,6 +48,8 @@ export interface AgentConfig
   readonly memoryEnforcement?: MemoryEnforcement;
   /** Pods may ask that their limits are not enforced. */
   readonly allowUnenforced: boolean;
+  /** Containers may be suspended: their GPU memory moved to the host, and back. */
+  readonly allowSuspend: boolean;
   /** Pods may ask for more of their GPU than they requested. */
   readonly allowResize: boolean;
   readonly logLevel: LogLevel;

@@ -8,7 +8,7 @@ import { openClaimFiles, openClaims } from './claims/index.js';
 import { checkConfig, type AgentConfig } from './config.js';
 import { openDevicePlugin, openHolders } from './device-plugin/index.js';
 import { openDisplay } from './display/index.js';
-import { openGpus } from './gpus/index.js';
+import { findCudaLibrary, openGpus } from './gpus/index.js';
 import { hostLibraries, openLibraries } from './libraries/index.js';
 import { NodeRecord, openNode } from './node/index.js';
 import { openNri } from './nri/index.js';
@@ -29,7 +29,9 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
   const record = new NodeRecord(clock);
 
   const libraries = await openLibraries(common);
-  const gpus = await openGpus({ ...common, hostLibraries: hostLibraries(config.hostRoot) });
+  const host = hostLibraries(config.hostRoot);
+  const gpus = await openGpus({ ...common, hostLibraries: host });
+  const cudaLibrary = await findCudaLibrary(config, host);
   const onRefused: NodeRecord['podRefused'] = (owner, reason) => record.podRefused(owner, reason);
   const apiServer = await openApiServer({ ...common, onRefused });
   const runtimes = await openRuntimes(common);
@@ -40,7 +42,16 @@ export async function buildAgent(config: AgentConfig, log: Log, seams: AgentSeam
 
   const evictor = seams.evictor ?? podEvictor(apiServer);
   const sliceNotices = record.sliceNotices(podEvents);
-  const slices = await openSlices({ ...common, libraries, gpus, runtimes, pods, notices: sliceNotices, evictor });
+  const slices = await openSlices({
+    ...common,
+    libraries,
+    gpus,
+    cudaLibrary,
+    runtimes,
+    pods,
+    notices: sliceNotices,
+    evictor,
+  });
 
   const ledger = await openLedger({ ...common, gpus });
   const claimFiles = await openClaimFiles({ ...common, restored: ledger.restored });

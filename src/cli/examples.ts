@@ -28,6 +28,11 @@ export const GPU_MANAGER_EXAMPLES: Readonly<Record<string, readonly Example[]>> 
     ['limits set team-a/train/main --cores 20 --soft 60', '20 cores, up to 60 while the GPU is idle'],
   ],
   'limits release': [['limits release train', 'the container gets its allocation again']],
+  suspend: [
+    ['suspend', 'which containers are suspended, and why others cannot be'],
+    ['suspend team-a/notebook/main', 'its GPU memory moves to the host'],
+  ],
+  resume: [['resume notebook', 'its GPU memory moves back']],
   'health list': [['health list', 'the health of each GPU, and what happened']],
   'health clear': [['health clear 3', 'offer GPU 3 again after a repair']],
   events: [

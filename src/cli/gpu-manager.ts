@@ -13,6 +13,8 @@ const COMMANDS: Readonly<Record<string, (program: Command) => Promise<Command>>>
   usage: async () => (await import('./usage.js')).usageCommand(),
   top: async () => (await import('./top.js')).topCommand(),
   limits: async () => (await import('./limits.js')).limitsCommand(),
+  suspend: async () => (await import('./suspend.js')).suspendCommand(),
+  resume: async () => (await import('./suspend.js')).resumeCommand(),
   health: async () => (await import('./health.js')).healthCommand(),
   events: async () => (await import('./events.js')).eventsCommand(),
   doctor: async () => (await import('./doctor.js')).doctorCommand(),
@@ -30,7 +32,19 @@ const COMMANDS: Readonly<Record<string, (program: Command) => Promise<Command>>>
 
 /** Headings of the help, and the commands below each. */
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
-  'On a node:': ['run', 'graph', 'usage', 'top', 'limits', 'health', 'events', 'doctor', 'plugin-proxy'],
+  'On a node:': [
+    'run',
+    'graph',
+    'usage',
+    'top',
+    'limits',
+    'suspend',
+    'resume',
+    'health',
+    'events',
+    'doctor',
+    'plugin-proxy',
+  ],
   'In a cluster:': ['extender', 'claim-webhook', 'console', 'quota'],
   'Without a cluster:': ['demo', 'convert', 'topology'],
 };

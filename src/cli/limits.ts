@@ -1,4 +1,4 @@
-import { credentials, status, type ServiceError } from '@grpc/grpc-js';
+import { credentials } from '@grpc/grpc-js';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { StartupError } from '../host/startup-error.js';
 import { parseCores, parseMemory } from '../manifests/container-value.js';
@@ -6,7 +6,8 @@ import type { ContainerLimits__Output } from '../rpc/gen/vgpu/ContainerLimits.js
 import { limitsProto } from '../rpc/proto.js';
 import { callUnary } from '../rpc/unary.js';
 import { refuseWords } from './default-subcommand.js';
-import { displaySocketOption, withAgent, withNode } from './display-client.js';
+import { displaySocketOption, withNode } from './display-client.js';
+import { CONTAINER_NAME, namedContainer, withOperator } from './named-container.js';
 import { outputOption, print, type Output } from './output.js';
 import { mib, table } from './terminal-text.js';
 
@@ -26,7 +27,6 @@ interface SetOptions extends PrintOptions {
 }
 
 const TIMEOUT_MS = 5_000;
-const CONTAINER = 'pod, namespace/pod, namespace/pod/container, or an allocation id';
 
 type Client = InstanceType<ReturnType<typeof limitsProto>['vgpu']['Limits']>;
 
@@ -48,7 +48,7 @@ export function limitsCommand(): Command {
   command
     .command('set')
     .description('lower the limits of a running container')
-    .argument('<container>', CONTAINER)
+    .argument('<container>', CONTAINER_NAME)
     .option(
       '--memory <amount>',
       'memory limit over all GPUs of the container: blocks of 256 MiB, or bytes with a unit (4GiB)',
@@ -64,7 +64,7 @@ export function limitsCommand(): Command {
         const { memory: memoryBytes, cores: share = options.share, soft } = options;
         if (memoryBytes === undefined && share === undefined && soft === undefined)
           throw new StartupError('give at least one of --memory, --cores and --soft');
-        const { allocation } = choose(await list(client), name);
+        const { allocation } = namedContainer(await list(client), name);
         const request = {
           allocation,
           memory_bytes: memoryBytes ?? 0,
@@ -78,12 +78,12 @@ export function limitsCommand(): Command {
   command
     .command('release')
     .description('remove the limits that were set; the container gets its allocation or its limit annotations again')
-    .argument('<container>', CONTAINER)
+    .argument('<container>', CONTAINER_NAME)
     .addOption(outputOption())
     .addOption(displaySocketOption())
     .action((name: string, options: PrintOptions) =>
       connected(options, async (client) => {
-        const { allocation } = choose(await list(client), name);
+        const { allocation } = namedContainer(await list(client), name);
         const { notes } = await callUnary(client, 'Release', { allocation }, TIMEOUT_MS);
         await showChanged(options, client, allocation, notes);
       }),
@@ -91,18 +91,9 @@ export function limitsCommand(): Command {
   return command;
 }
 
-/** Codes of the agent's refusals; a refused request changes nothing. */
-const REFUSALS: ReadonlySet<status> = new Set([status.NOT_FOUND, status.FAILED_PRECONDITION, status.INVALID_ARGUMENT]);
-
 async function connected(options: Connection, work: (client: Client) => Promise<void>): Promise<void> {
   const client = new (limitsProto().vgpu.Limits)(`unix:${options.displaySocket}`, credentials.createInsecure());
-  try {
-    await withAgent(options.displaySocket, client, work);
-  } catch (error) {
-    const { code, details } = error as Partial<ServiceError>;
-    if (code !== undefined && REFUSALS.has(code)) throw new StartupError(details ?? 'refused');
-    throw error;
-  }
+  await withOperator(options.displaySocket, client, work);
 }
 
 async function list(client: Client): Promise<readonly ContainerLimits__Output[]> {
@@ -134,22 +125,6 @@ async function show(
     table: () => asTable(containers, indexes, false),
     wide: () => asTable(containers, indexes, true),
   });
-}
-
-/** The container that the name means. */
-function choose(containers: readonly ContainerLimits__Output[], name: string): ContainerLimits__Output {
-  const names = (one: ContainerLimits__Output): string[] => [
-    one.allocation,
-    one.pod,
-    `${one.namespace}/${one.pod}`,
-    `${one.namespace}/${one.pod}/${one.container}`,
-  ];
-  const [only, ...others] = containers.filter((one) => names(one).includes(name));
-  if (only === undefined) throw new StartupError(`no running container ${name} on this node`);
-  if (others.length === 0) return only;
-  throw new StartupError(
-    `${name} is ambiguous; it may mean any of ${[only, ...others].map((one) => names(one).at(-1)).join(', ')}`,
-  );
 }
 
 const HEADINGS = ['CONTAINER', 'GPU', 'SHARE', 'UP TO', 'MEMORY', 'USED', 'USE', 'ALLOCATION'];

@@ -106,6 +106,7 @@ const SCHEMA = z.object({
   'memory-enforcement': z.enum(MEMORY_ENFORCEMENTS, 'expected auto, library or driver'),
   'memory-oversubscription': factor,
   'allow-unenforced': bool,
+  'allow-suspend': bool,
   'allow-resize': bool,
   'container-runtime-endpoint': path,
   'docker-endpoint': path,
@@ -178,6 +179,7 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     memoryEnforcement: flags['memory-enforcement'],
     memoryOversubscription: flags['memory-oversubscription'],
     allowUnenforced: flags['allow-unenforced'],
+    allowSuspend: flags['allow-suspend'],
     allowResize: flags['allow-resize'],
     logLevel: logLevel(flags.v),
   };

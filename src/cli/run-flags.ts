@@ -105,6 +105,12 @@ export const RUN_FLAG_GROUPS: readonly FlagGroup[] = [
         help: 'pods may ask that their limits are not enforced, only compared with their use (tencent.com/vcuda-enforcement: none)',
       },
       {
+        name: 'allow-suspend',
+        value: null,
+        default: 'false',
+        help: 'containers may be suspended: "gpu-manager suspend" moves their GPU memory to the host, and "resume" moves it back',
+      },
+      {
         name: 'allow-resize',
         value: null,
         default: 'false',

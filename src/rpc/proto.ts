@@ -5,6 +5,7 @@ import { declarations as podResources } from './gen/podresources-v1.declarations
 import { declarations as cri } from './gen/cri-v1.declarations.js';
 import { declarations as vcuda } from './gen/vcuda.declarations.js';
 import { declarations as limits } from './gen/limits.declarations.js';
+import { declarations as suspend } from './gen/suspend.declarations.js';
 import { declarations as health } from './gen/health.declarations.js';
 import { declarations as node } from './gen/node.declarations.js';
 import { declarations as display } from './gen/display.declarations.js';
@@ -26,6 +27,7 @@ import type { ProtoGrpcType as NodeProto } from './gen/node.js';
 import type { ProtoGrpcType as NriProto } from './gen/nri-v1alpha1.js';
 import type { ProtoGrpcType as PluginRegistrationProto } from './gen/pluginregistration-v1.js';
 import type { ProtoGrpcType as PodResourcesProto } from './gen/podresources-v1.js';
+import type { ProtoGrpcType as SuspendProto } from './gen/suspend.js';
 import type { ProtoGrpcType as TtrpcProto } from './gen/ttrpc.js';
 import type { ProtoGrpcType as VcudaProto } from './gen/vcuda.js';
 
@@ -89,6 +91,7 @@ export const podResourcesProto = declaredOnce<PodResourcesProto>(podResources);
 export const criProto = declaredOnce<CriProto>(cri);
 export const vcudaProto = declaredOnce<VcudaProto>(vcuda);
 export const limitsProto = declaredOnce<LimitsProto>(limits);
+export const suspendProto = declaredOnce<SuspendProto>(suspend);
 export const healthProto = declaredOnce<HealthProto>(health);
 export const nodeProto = declaredOnce<NodeProto>(node);
 export const displayProto = declaredOnce<DisplayProto>(display);

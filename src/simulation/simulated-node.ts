@@ -73,6 +73,7 @@ export function simulatedConfig(directory: string, config: Partial<AgentConfig> 
     auditPolicy: 'report',
     memoryOversubscription: 1,
     allowUnenforced: false,
+    allowSuspend: false,
     allowResize: false,
     logLevel: 'info',
     ...config,

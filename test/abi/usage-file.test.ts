@@ -41,6 +41,13 @@ test('processes are read with their identity, self test result and bytes per GPU
   const file = withProcess(withProcess(encodeUsage(), 0, 17, 123_456), 9, 4_194_303, 2 ** 40 - 1);
   file.writeUInt32LE(0b01101, slotAt(9) + PROCESS_SLOT.selfTest);
   file.writeUInt32LE(3, slotAt(9) + PROCESS_SLOT.unhooked);
+  file.writeUInt32LE(0b101, slotAt(9) + PROCESS_SLOT.obstacles);
+  file.copy(
+    file,
+    slotAt(9) + PROCESS_SLOT.obstaclesOwner,
+    slotAt(9) + PROCESS_SLOT.owner,
+    slotAt(9) + PROCESS_SLOT.owner + 8,
+  );
   file.writeBigUInt64LE(1000n, entryAt(2, 9) + LEDGER_ENTRY.heldBytes);
   file.writeBigUInt64LE(24n, entryAt(2, 9) + LEDGER_ENTRY.tentativeBytes);
   file.writeBigUInt64LE(500n, entryAt(2, 0) + LEDGER_ENTRY.heldBytes);
@@ -60,6 +67,11 @@ test('processes are read with their identity, self test result and bytes per GPU
     eventsWork: false,
   });
   t.equal(usage.processes[1]?.unhooked, 3);
+  t.same(
+    usage.processes.map(({ obstacles }) => obstacles),
+    [null, ['managed', 'external']],
+    'the first process has an earlier library',
+  );
   t.equal(usage.processes[1]?.heldBytes[2], 1024);
   t.equal(usage.heldBytes[2], 1524);
   t.end();

@@ -1,3 +1,4 @@
+export { findCudaLibrary } from './cuda-library.js';
 export {
   type Destroyed,
   type Driver,

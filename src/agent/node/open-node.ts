@@ -110,7 +110,7 @@ export async function openNode(needs: NodeNeeds): Promise<AgentNode> {
     view,
     use,
     processes: (allocation) => sliceProcesses(allocation, { observe, commands, clock }),
-    services: [slices.limitsService, healthService(health, healthFile)],
+    services: [...slices.services, healthService(health, healthFile)],
     watches: [
       healthRecord(record, healthFile, health),
       gpuWatch,

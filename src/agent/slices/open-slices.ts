@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import type { Gpus } from '../gpus/index.js';
@@ -6,6 +7,7 @@ import type { Runtimes } from '../runtimes/index.js';
 import type { AuditPolicy } from './audit/findings.js';
 import type { ContainerKnowledge, ControlGroups } from '../runtimes/index.js';
 import type { MemoryEnforcement } from './driver-memory/gpu-enforcement.js';
+import { checkpointProgram } from './suspend/checkpoint-program.js';
 import type { Evictor, PodLimitAnnotations, SliceNotices } from './ports.js';
 import { buildVgpu, type Vgpu } from './vgpu.js';
 
@@ -16,6 +18,8 @@ export interface SlicesConfig {
   readonly auditPolicy: AuditPolicy;
   readonly memoryOversubscription: number;
   readonly allowUnenforced: boolean;
+  readonly allowSuspend: boolean;
+  readonly nativePath: string;
   readonly samplePeriodMs: number;
   readonly lowPriorityFloor?: number;
   /** Absent: auto. */
@@ -27,6 +31,8 @@ export interface SlicesNeeds {
   readonly libraries: Pick<NodeLibraries, 'controlLibraries'>;
   readonly gpus: Pick<Gpus, 'driver' | 'inventory' | 'health'>;
   readonly runtimes: Pick<Runtimes, 'knowledge' | 'announced' | 'groups'>;
+  /** The driver's libcuda.so.1; null if this node has none. */
+  readonly cudaLibrary: string | null;
   /** Absent: that of `runtimes`. */
   readonly containers?: ContainerKnowledge;
   /** Absent: those of `runtimes`. */
@@ -60,6 +66,12 @@ export async function openSlices(needs: SlicesNeeds): Promise<Vgpu> {
       groups: needs.groups ?? runtimes.groups,
       announced: runtimes.announced,
     },
+    allowSuspend: config.allowSuspend,
+    checkpoints:
+      needs.cudaLibrary === null
+        ? null
+        : checkpointProgram(join(config.nativePath, 'gpu-checkpoint'), needs.cudaLibrary),
+    memoryBytesOf: (gpuUuid) => gpus.health.inventory.gpus.find(({ uuid }) => uuid === gpuUuid)?.memoryBytes ?? null,
     driver: gpus.driver,
     driverVersion: () => gpus.inventory.driverVersion,
     gpus: () => gpus.health.inventory.gpus.map(({ uuid }) => uuid),

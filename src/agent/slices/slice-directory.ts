@@ -7,6 +7,7 @@ import type { UsageTmpfs } from './usage/usage-tmpfs.js';
 import { removeHalfWritten, writeFileAtomically } from '../../host/atomic-file.js';
 
 const OPERATOR_FILE_NAME = 'operator.json';
+const SUSPENSION_FILE_NAME = 'suspended.json';
 const ALLOCATION_NAME = /^[0-9a-f]{16}$/;
 
 /** Reserved names in a slice's directory: no container directory may have such a name. */
@@ -14,6 +15,7 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   LIMITS_FILE,
   SOCKET_FILE,
   OPERATOR_FILE_NAME,
+  SUSPENSION_FILE_NAME,
   dirname(USAGE_FILE),
   HIGH_DIRECTORY,
 ]);
@@ -62,6 +64,11 @@ export class SliceDirectories {
   /** Only the agent reads this file; the container can see that it exists. */
   operatorPathOf(allocationId: string): string {
     return join(this.pathOf(allocationId), OPERATOR_FILE_NAME);
+  }
+
+  /** The same for what happens to a suspended container. */
+  suspensionPathOf(allocationId: string): string {
+    return join(this.pathOf(allocationId), SUSPENSION_FILE_NAME);
   }
 
   /**

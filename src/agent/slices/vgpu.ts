@@ -48,6 +48,9 @@ import { PrecedenceKeeper } from './steering/precedence-keeper.js';
 import { ProcessOwners } from './process-owners.js';
 import { REGISTRATION_PACE, RegistrationPace } from './compat/registration-pace.js';
 import { Resizer } from './limits/resizer.js';
+import type { Checkpoints } from './suspend/checkpoint-program.js';
+import { suspendService } from './suspend/suspend-service.js';
+import { Suspender } from './suspend/suspender.js';
 import { UsageTmpfs } from './usage/usage-tmpfs.js';
 import { SliceDirectories } from './slice-directory.js';
 import type { Slice, SliceSpec } from './slice.js';
@@ -85,6 +88,10 @@ export interface VgpuOptions {
   readonly memoryOversubscription?: number;
   /** `--allow-unenforced`; absent: no. */
   readonly allowUnenforced?: boolean;
+  /** `--allow-suspend`; absent: no. */
+  readonly allowSuspend?: boolean;
+  /** The driver's checkpoint interface; absent: this node has none. */
+  readonly checkpoints?: Checkpoints | null;
   /** `--virtual-manager-path`. */
   readonly path: string;
   readonly usageTmpfs?: boolean;
@@ -99,6 +106,8 @@ export interface VgpuOptions {
   readonly driverVersion: () => string | null;
   /** UUIDs of the present GPUs of this node. */
   readonly gpus: () => readonly string[];
+  /** All memory of one of them; null if it is not there. */
+  readonly memoryBytesOf?: (gpuUuid: string) => number | null;
   /** `--low-priority-floor`. */
   readonly lowFloor?: number;
   readonly samplePeriodMs: number;
@@ -136,8 +145,8 @@ export interface Vgpu {
   isInUse(allocation: string): boolean;
   /** Present limits of a slice on one GPU; null while it is not open. */
   liveLimit(allocation: string, gpuUuid: string): DeviceLimit | null;
-  /** For operators on this node. */
-  readonly limitsService: RpcService;
+  /** For operators on this node: limits, and suspension. */
+  readonly services: readonly RpcService[];
   readonly part: Part;
 }
 
@@ -186,6 +195,17 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     limitChanged: (allocation) => driverMemory?.changed(allocation) ?? null,
     policy: options.auditPolicy,
   });
+  const suspender = new Suspender({
+    ...options,
+    allowed: options.allowSuspend === true,
+    checkpoints: options.checkpoints ?? null,
+    memoryBytesOf: options.memoryBytesOf ?? (() => null),
+    source: options.driver,
+    usersOf: (spec) => policy.usersOf(spec),
+    slices,
+    directories,
+    owners,
+  });
   const observe = (): readonly SliceObservation[] =>
     observeSlices(
       slices,
@@ -205,6 +225,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       directoryOf: (id) => directories.pathOf(id),
       prepare: (id, fresh) => slices.prepare(id, fresh),
       async start(limits) {
+        await suspender.forget(limits.allocation);
         await slices.start(specOf(limits));
         resize(limits.allocation);
         driverMemory?.expect(limits.allocation);
@@ -214,6 +235,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         await slices.restore(specOf(limits));
         resize(limits.allocation);
         driverMemory?.expect(limits.allocation);
+        await suspender.recover(limits.allocation);
       },
       correct(limits) {
         slices.correct(specOf(limits));
@@ -259,7 +281,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       const at = open?.spec.devices.findIndex(({ uuid }) => uuid === gpuUuid) ?? -1;
       return open?.limits.live[at] ?? null;
     },
-    limitsService: limitsService({ slices, operator, resizer, observe }),
+    services: [limitsService({ slices, operator, resizer, observe }), suspendService(slices, suspender)],
     part: {
       name: 'vgpu',
       async start() {
@@ -271,6 +293,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         auditor.start();
       },
       async stop() {
+        suspender.stop();
         auditor.stop();
         monitor.stop();
         await resizer.stop();

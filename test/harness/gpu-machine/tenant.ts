@@ -87,6 +87,11 @@ export class TenantProcess {
     return this.#output;
   }
 
+  /** Writes a line to its standard input. */
+  say(line: string): void {
+    this.#child.stdin?.write(`${line}\n`);
+  }
+
   /** Ends the process and waits for its exit. */
   async kill(): Promise<void> {
     if (!this.alive) return;

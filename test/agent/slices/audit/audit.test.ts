@@ -27,6 +27,7 @@ const slot = (changes: Partial<ProcessSlot> = {}): ProcessSlot => ({
   name: 'python3',
   selfTest: { driverFound: true, lookupKnown: true, devicesMatched: true, sessionOpen: true, eventsWork: true },
   unhooked: 0,
+  obstacles: [],
   ...changes,
 });
 

@@ -47,6 +47,7 @@ const slotOf = (pid: number): AuditedSession['slot'] => ({
   name: 'python3',
   selfTest: { driverFound: true, lookupKnown: true, devicesMatched: true, sessionOpen: true, eventsWork: true },
   unhooked: 0,
+  obstacles: [],
 });
 
 /** What a kind of container shows beside what all of them do. */
