@@ -40,9 +40,6 @@ export interface QuotaServeConfig extends WebhookConfig {
   readonly watchTiming?: Partial<InformerTiming>;
 }
 
-/** The CPU time of a review falls most during the first thousand. */
-const REHEARSED_REVIEWS = 1_500;
-
 const WEBHOOKS = 'gpu-manager-quota';
 const NAMES = { certificate: `${WEBHOOKS}-tls`, paths: `${WEBHOOKS}-webhook`, authority: WEBHOOKS };
 
@@ -82,7 +79,6 @@ export async function buildQuotaServe(
     arbitrator,
     identity: config.identity ?? `${hostname()}-${process.pid}`,
     webhookName: WEBHOOKS,
-    rehearsedReviews: REHEARSED_REVIEWS,
     target,
   };
   const service = new QuotaService(options);

@@ -53,8 +53,6 @@ export interface QuotaServiceOptions {
   readonly clock?: Clock;
   /** Called with every event of this replica after it is durable. */
   readonly audited?: (event: QuotaEvent) => void;
-  /** Synthetic reviews before the service is ready; default none. */
-  readonly rehearsedReviews?: number;
   readonly kindsMs?: number;
   readonly reservationMs?: number;
   readonly othersMs?: number;

@@ -3,7 +3,7 @@ import { ANY_CALLER } from '../kube/admission/review-callers.js';
 import { WebhookServer } from '../kube/admission/webhook-server.js';
 import { Events, QUOTA_COMPONENT } from '../kube/events.js';
 import { WorkQueue } from '../kube/work-queue.js';
-import { KNOWN_KINDS, type EvaluationOptions } from '../quota/internal.js';
+import { KNOWN_KINDS } from '../quota/internal.js';
 import { quotaReviews } from './admission/quota-reviews.js';
 import { register } from './admission/webhook-objects.js';
 import { WaitingWorkloads } from './give-back/waiting-workloads.js';
@@ -18,7 +18,6 @@ import type { ObjectChange } from '../kube/informer.js';
 import { KnownWorkloads } from './reconciler/known-workloads.js';
 import { OwnedPods } from './reconciler/owned-pods.js';
 import { Reconciler, type ReconcilerOptions } from './reconciler/reconciler.js';
-import { rehearse } from './rehearsal/rehearsal.js';
 import { ServedKinds } from './served-kinds.js';
 import { RESERVATION_MS, type QuotaServiceOptions } from './service-options.js';
 import { WorkloadReader } from './workload-reader.js';
@@ -40,9 +39,6 @@ export class QuotaService {
   #reconciler: Reconciler | null = null;
   #server: WebhookServer | null = null;
   #leadership: Leadership | null = null;
-  readonly #ending = new AbortController();
-  /** Resolves when synthetic reviews have been answered; null after that. */
-  #rehearsal: Promise<void> | null = null;
 
   constructor(options: QuotaServiceOptions) {
     this.#options = options;
@@ -70,7 +66,6 @@ export class QuotaService {
   /** Why the service cannot decide yet; null once it can. */
   get notReady(): string | null {
     if (this.#reconciler?.synced !== true) return 'the ledger is not in sync with the API server yet';
-    if (this.#rehearsal !== null) return 'reviews are rehearsed, so that the first ones are fast';
     return this.#opened?.engineClock.notReady ?? null;
   }
 
@@ -99,7 +94,6 @@ export class QuotaService {
     this.#reconciler = reconciler;
     metrics.watch(opened.engine, reconciler, opened.engineClock, opened.store);
     reconciler.start();
-    this.#rehearse(facts, served);
     const waiting = this.#newWaiting(opened, reconciler);
     const server = this.#newServer(opened, facts, reconciler, reader, waiting);
     this.#server = server;
@@ -139,9 +133,7 @@ export class QuotaService {
 
   /** The order matters: first no new decisions, then pending writes, then another replica may lead. */
   async stop(): Promise<void> {
-    this.#ending.abort();
     this.#factsChanges?.stop();
-    await this.#rehearsal;
     await Promise.all([this.#kinds?.stop(), this.#facts?.stop()]);
     await this.#server?.stop();
     await this.#leadership?.stop();
@@ -149,14 +141,6 @@ export class QuotaService {
     await Promise.all([this.#reconciler?.stop(), this.#kueue?.stop()]);
     await this.#factsChanges?.idle();
     await this.#opened?.engine.close();
-  }
-
-  #rehearse(facts: ClusterFacts, served: ServedKinds): void {
-    const { rehearsedReviews: reviews = 0, certificate, metrics, log } = this.#options;
-    if (reviews === 0) return;
-    const [evaluation, kinds] = [(): EvaluationOptions => facts.admission(), () => served.kinds];
-    const rest = { certificate, metrics: metrics.page, log, clock: this.#clock, signal: this.#ending.signal };
-    this.#rehearsal = rehearse({ evaluation, kinds, reviews, ...rest }).then(() => void (this.#rehearsal = null));
   }
 
   #openFacts(): ClusterFacts {

@@ -89,9 +89,6 @@ export class QuotaCluster {
       readonly openGroups?: boolean;
       readonly arbitrator?: ArbitratorConfig;
       readonly kueue?: boolean;
-      readonly rehearsedReviews?: number;
-      /** Gets why the replica is not ready yet. */
-      readonly reasons?: Set<string>;
     } = {},
   ): Promise<QuotaService> {
     const service = new QuotaService({
@@ -113,10 +110,7 @@ export class QuotaCluster {
       ...options,
     });
     await service.start();
-    await eventually(() => {
-      if (service.notReady !== null) options.reasons?.add(service.notReady);
-      return service.notReady === null;
-    }, 'the replica to be ready');
+    await eventually(() => service.notReady === null, 'the replica to be ready');
     this.services.push(service);
     return service;
   }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Turn } from '../../host/turn.js';
-import { refOfKey, type Demand, type QuotaEngine, type EvaluationOptions } from '../../quota/internal.js';
+import type { Demand, EvaluationOptions, QuotaEngine } from '../../quota/internal.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
@@ -10,32 +10,22 @@ import { Listeners } from '../../host/listeners.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import { GROUPS_PATH } from '../../kube/quota/names.js';
 import type { Ownership } from '../ownership.js';
-import { CoverObjects } from '../store/cover-objects.js';
 import { NO_GROUP } from '../store/ledger.js';
 import type { Clock } from '../../host/clock.js';
-import { Pause } from '../../host/pause.js';
 import { ReconcileQueue } from '../../kube/reconcile-queue.js';
-import { hashOf, readCover, type CoveredObjects } from './cover-text.js';
 import { levelsOf } from './group-drift.js';
 import { GroupReconciler } from './group-reconciler.js';
 import { LedgerWatch } from './ledger-watch.js';
-import { listWorkloads } from './list-workloads.js';
+import { LedgerComparison } from './ledger-comparison.js';
 import type { KnownWorkloads } from './known-workloads.js';
 import type { OwnedPods } from './owned-pods.js';
 import { OwnerWatch } from './owner-watch.js';
+import { recalledAccounts } from './recalled-accounts.js';
+import { RepeatedStep } from './repeated-step.js';
 import { ReservationCheck } from './reservation-check.js';
-import {
-  accountOf,
-  inAccount,
-  isPodKind,
-  readOwnedObject,
-  readWorkloadObject,
-  selectorOf,
-  WORKLOADS_PER_PAGE,
-  type Account,
-  type WorkloadObject,
-} from './workload-object.js';
+import { accountOf, inAccount, type WorkloadObject } from './workload-object.js';
 import { WorkloadReconciler } from './workload-reconciler.js';
+import { WorkloadWatch } from './workload-watch.js';
 
 export interface ReconcilerOptions {
   readonly api: WatchableApi;
@@ -56,18 +46,10 @@ export interface ReconcilerOptions {
   readonly reservationMs: number;
 }
 
-/** A charge of the ledger. */
-interface Charged extends Account {
-  readonly key: string;
-  readonly uid: string;
-}
-
 /** Maximum number of remembered admissions of this process. */
 const MAX_ADMITTED = 10_000;
 /** Workloads that are reconciled at a time at the start; those of a group that wait together share a commit. */
 const INITIAL_CONCURRENCY = 2048;
-const FIRST_RETRY_MS = 50;
-const MAX_RETRY_MS = 1_000;
 
 /**
  * Reconciles the ledger with groups and workloads at the API server. Every replica reconciles all objects: the replica
@@ -77,8 +59,7 @@ export class Reconciler {
   readonly #options: ReconcilerOptions;
   readonly #groupInformer: Informer<GroupObject>;
   readonly #groups: GroupReconciler;
-  /** Informers by path of the kind. */
-  readonly #workloads = new Map<string, Informer<WorkloadObject>>();
+  readonly #workloads: WorkloadWatch;
   #kinds: readonly ServedKind[];
   readonly #ledgers: LedgerWatch;
   readonly #known: KnownWorkloads;
@@ -89,20 +70,22 @@ export class Reconciler {
   readonly #admitted = new Set<string>();
   readonly #queue: ReconcileQueue;
   readonly #reservations: ReservationCheck;
-  readonly #pause: Pause;
+  readonly #comparison: LedgerComparison;
+  readonly #initially: RepeatedStep;
   readonly #listeners = new Listeners<string>();
   #synced = false;
   /** Uids by key of workloads that changed during the initial reconciliation; null before and after. */
   #early: Map<string, string> | null = null;
   #resolveSynced: () => void = () => undefined;
   readonly #whenSynced = new Promise<void>((resolve) => (this.#resolveSynced = resolve));
-  #watchesUnlabelled = false;
   #stopped = false;
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
     const { api, engine, kinds, clock, log } = options;
-    this.#pause = new Pause(clock);
+    this.#initially = new RepeatedStep(clock, (error) =>
+      log.warn({ err: error }, 'the ledger is not in sync with the API server yet; retrying'),
+    );
     this.#queue = new ReconcileQueue({
       reconcile: (key) => this.#reconcile(key),
       failed: (key, error) => log.warn({ err: error, subject: key }, 'reconciliation of the ledger failed; retrying'),
@@ -156,6 +139,19 @@ export class Reconciler {
       reservationMs: options.reservationMs,
       isOurs: (uid) => this.#admitted.has(uid),
       found: (kind, object) => this.#workloadReconciler.reconcileRead(kind, object),
+    });
+    this.#comparison = new LedgerComparison({
+      ...{ api, engine, known, evaluation, log, clock },
+      kinds: () => this.#kinds,
+      isLeft: (charged) => this.#owners.isLeft(charged, charged),
+      release: (charged) => this.#end(charged),
+      enqueue: (key) => this.#queue.put(key, 0),
+    });
+    this.#workloads = new WorkloadWatch({
+      ...{ api, evaluation },
+      concerns: (pod) => this.#owners.concerns(pod),
+      podChanged: (before, after) => this.#owners.podChanged(before, after),
+      changed: (before, after) => this.#workloadChanged(before, after),
     });
     this.#watch(kinds);
   }
@@ -271,51 +267,22 @@ export class Reconciler {
     if (this.#stopped) return;
     this.#kinds = kinds;
     for (const informer of this.#watch(kinds)) informer.start();
-    for (const [path, informer] of this.#workloads) {
-      if (kinds.some((kind) => kind.path === path)) continue;
-      this.#workloads.delete(path);
-      void informer.stop();
-      for (const object of informer.values())
-        if (!kinds.some(({ evaluator }) => evaluator === object.kind.evaluator)) this.#workloadChanged(object, null);
-    }
-  }
-
-  #readPod(kind: ServedKind, object: unknown): WorkloadObject | null {
-    const pod = readOwnedObject(kind, object, this.#options.evaluation());
-    return pod !== null && this.#owners.concerns(pod) ? pod : null;
+    this.#workloads.keepOnly(kinds);
   }
 
   /** Creates informers for new kinds. */
   #watch(kinds: readonly ServedKind[]): readonly Informer<unknown>[] {
-    const { api, evaluation } = this.#options;
-    this.#watchesUnlabelled = evaluation().defaultGroup !== undefined;
-    const workloads = kinds
-      .filter(({ path }) => !this.#workloads.has(path))
-      .map((kind) => {
-        const isPod = isPodKind(kind);
-        const informer = api.informer({
-          path: kind.path,
-          labelSelector: isPod ? undefined : selectorOf(kind, evaluation()),
-          pageSize: WORKLOADS_PER_PAGE,
-          keep: (object) => (isPod ? this.#readPod(kind, object) : readWorkloadObject(kind, object, evaluation())),
-        });
-        informer.onChange(({ before, after }) =>
-          isPod ? this.#owners.podChanged(before, after) : this.#workloadChanged(before, after),
-        );
-        this.#workloads.set(kind.path, informer);
-        return informer;
-      });
-    return [...workloads, ...this.#owners.serve(kinds)];
+    return [...this.#workloads.add(kinds), ...this.#owners.serve(kinds)];
   }
 
   #informers(): readonly Informer<unknown>[] {
-    return [this.#groupInformer, this.#ledgers.informer, ...this.#workloads.values(), ...this.#owners.informers()];
+    return [this.#groupInformer, this.#ledgers.informer, ...this.#workloads.informers(), ...this.#owners.informers()];
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#ledgers.stop();
-    this.#pause.end();
+    this.#initially.stop();
     await this.#reservations.stop();
     await Promise.all(this.#informers().map((informer) => informer.stop()));
     await this.#queue.stop();
@@ -326,41 +293,9 @@ export class Reconciler {
    * False if `goesOn` ended it: a large cluster takes a minute, and its caller may have to stop.
    */
   async compare(goesOn: () => boolean): Promise<boolean> {
-    const { engine, log } = this.#options;
-    await engine.catchUp();
-    // The charges are read before the objects: a charged object that is missing in the list was therefore deleted.
-    const charged = [...this.#charged()];
-    const there = await this.#relist(() => true, goesOn);
-    if (there === null) return false;
-    const gone: Charged[] = [];
-    for (const entry of charged) {
-      if (there.get(entry.key) === entry.uid) continue;
-      if (!goesOn()) return false;
-      if (await this.#owners.isLeft(entry, entry)) continue;
-      const { key, uid, group } = entry;
-      gone.push(entry);
-      this.#known.unlisted(key, uid);
-      await this.#end({ key, uid, group });
-    }
-    if (gone.length > 0)
-      log.warn({ workloads: gone.slice(0, 20).map(({ key }) => key) }, 'released workloads whose objects are gone');
-    this.#queueGroups();
-    return true;
-  }
-
-  /** Compares the ledger with the first lists, which all have been reconciled: most starts need no second list. */
-  async #compareInitially(): Promise<void> {
-    await this.#options.engine.catchUp();
-    for (const { key, uid } of this.#charged())
-      if (!this.#known.has(key, uid)) return void (await this.compare(() => !this.#stopped));
-    this.#queueGroups();
-  }
-
-  /** Workloads with a uid that the ledger charges. */
-  *#charged(): Generator<Charged> {
-    for (const { kind, key, group, value } of this.#options.engine.records())
-      if (kind === 'workload' && value !== null && value.uid !== '')
-        yield { key, uid: value.uid, group, types: value.podSets[0]?.shape.types ?? {} };
+    const isWhole = await this.#comparison.compare(goesOn);
+    if (isWhole) this.#queueGroups();
+    return isWhole;
   }
 
   #queueGroups(): void {
@@ -376,42 +311,18 @@ export class Reconciler {
     if (this.#stopped || !this.#synced) return;
     const { evaluation } = this.#options;
     const { defaultGroup } = evaluation();
-    if (defaultGroup !== undefined && !this.#watchesUnlabelled) return this.#watchUnlabelled();
+    if (defaultGroup !== undefined && !this.#workloads.showsUnlabelled) {
+      await this.#workloads.renew(this.#kinds);
+      await this.compare(() => !this.#stopped);
+      return;
+    }
     for (const { key, isLabelled, group, namespace } of this.workloads())
       if (!isLabelled && (defaultGroup?.(namespace) ?? '') !== group) this.#queue.put(key, 0);
   }
 
-  /** Replaces the informers of labelled objects by informers of all, and charges what these show. */
-  async #watchUnlabelled(): Promise<void> {
-    const before = [...this.#workloads.values()];
-    this.#workloads.clear();
-    const informers = this.#watch(this.#kinds);
-    for (const informer of informers) informer.start();
-    await Promise.all(before.map((informer) => informer.stop()));
-    await Promise.all(informers.map((informer) => informer.whenSynced()));
-    await this.compare(() => !this.#stopped);
-  }
-
   /** Lists workloads of the affected kinds, and charges them as they are evaluated now. */
   async reread(isConcerned: (kind: ServedKind) => boolean = () => true): Promise<void> {
-    if (this.#synced && !this.#stopped) await this.#relist(isConcerned, () => !this.#stopped);
-  }
-
-  /**
-   * Lists workloads, and queues each of them with its newest known state; their uids by key. Null if `goesOn` ended it.
-   */
-  async #relist(
-    isConcerned: (kind: ServedKind) => boolean,
-    goesOn: () => boolean,
-  ): Promise<ReadonlyMap<string, string> | null> {
-    const there = new Map<string, string>();
-    for (const kind of this.#kinds.filter(isConcerned))
-      for await (const object of listWorkloads(kind, this.#options)) {
-        if (!goesOn()) return null;
-        there.set(object.key, this.#known.listed(object));
-      }
-    for (const key of there.keys()) this.#queue.put(key, 0);
-    return there;
+    if (this.#synced && !this.#stopped) await this.#comparison.list(isConcerned, () => !this.#stopped);
   }
 
   /** Resolves when all initial objects are in the ledger. */
@@ -421,7 +332,9 @@ export class Reconciler {
 
   /** Parents come before children, and groups before workloads. */
   async #reconcileInitially(): Promise<void> {
-    await this.#untilSuccess(() => this.#recall());
+    const { engine, owned } = this.#options;
+    const initially = this.#initially;
+    await initially.untilSuccess(async () => owned.recall(await recalledAccounts(this.#options)));
     if (this.#stopped) return;
     for (const informer of this.#informers()) informer.start();
     // Kinds may be added or removed during the wait.
@@ -429,67 +342,27 @@ export class Reconciler {
       await Promise.all(this.#informers().map((informer) => informer.whenSynced()));
     const early = new Map<string, string>();
     this.#early = early;
-    const { engine } = this.#options;
-    await this.#untilSuccess(() => engine.catchUp());
+    await initially.untilSuccess(() => engine.catchUp());
     for (const level of levelsOf(this.groups()))
-      await Promise.all(level.map(({ spec }) => this.#untilSuccess(() => this.#reconcile(groupKey(spec.name)))));
-    await this.#untilSuccess(() => this.#owners.settleRecalled());
+      await Promise.all(level.map(({ spec }) => initially.untilSuccess(() => this.#reconcile(groupKey(spec.name)))));
+    await initially.untilSuccess(() => this.#owners.settleRecalled());
     const keys = this.#known.keys();
     const turn = new Turn();
     const work = async (): Promise<void> => {
       for (const key of keys) {
-        await this.#untilSuccess(() => this.#reconcile(key));
+        await initially.untilSuccess(() => this.#reconcile(key));
         await turn.pass();
       }
     };
     await Promise.all(Array.from({ length: INITIAL_CONCURRENCY }, work));
-    await this.#untilSuccess(() => this.#compareInitially());
+    await initially.untilSuccess(() => this.#comparison.compareInitially(() => !this.#stopped));
+    this.#queueGroups();
     if (this.#stopped) return;
     this.#synced = true;
     this.#early = null;
     for (const [key, uid] of early) this.#enqueue(key, uid);
     this.#reservations.start();
     this.#resolveSynced();
-  }
-
-  /**
-   * Reads what was covered when a replica last ran, and what is charged by itself although it may have no label, before
-   * the informers choose what they keep. A group that pays for a namespace pays for what is there without a label.
-   */
-  async #recall(): Promise<void> {
-    const { defaultGroup } = this.#options.evaluation();
-    const accounts = new Map<number, Account>();
-    const turn = new Turn();
-    for (const { key, uid, group, types } of this.#charged()) {
-      if (turn.isOver()) await turn.pass();
-      if ((defaultGroup?.(refOfKey(key).namespace ?? '') ?? '') === '') accounts.set(hashOf(uid), { group, types });
-    }
-    for (const [group, { text }] of await new CoverObjects(this.#options.api).list())
-      for (const { types, hashes } of this.#coveredIn(group, text))
-        for (const hash of hashes) accounts.set(hash, { group, types });
-    this.#options.owned.recall(accounts);
-  }
-
-  #coveredIn(group: string, text: string): readonly CoveredObjects[] {
-    try {
-      return readCover(text);
-    } catch (error) {
-      const lost = 'what the charges of a group cover was damaged: what came loose while no replica ran is not charged';
-      this.#options.log.warn({ err: error, group }, lost);
-      return [];
-    }
-  }
-
-  /** Repeats one step of the initial reconciliation until it succeeds. */
-  async #untilSuccess(step: () => Promise<void>): Promise<void> {
-    for (let attempt = 0; !this.#stopped; attempt++) {
-      try {
-        return await step();
-      } catch (error) {
-        this.#options.log.warn({ err: error }, 'the ledger is not in sync with the API server yet; retrying');
-        await this.#pause.for(Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** attempt) * (0.5 + Math.random() / 2));
-      }
-    }
   }
 
   #groupChanged(before: GroupObject | null, after: GroupObject | null): void {
