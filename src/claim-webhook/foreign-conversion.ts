@@ -19,7 +19,7 @@ import {
   NVIDIA_GPU,
 } from '../gpu/foreign-requests.js';
 import { divisionOf, isDivided } from '../gpu/division.js';
-import { readSelection } from '../gpu/gpu-selection.js';
+import { readSelection, selectionFor } from '../gpu/gpu-selection.js';
 import { CORE_RESOURCE, CORES_PER_GPU, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from '../gpu/resources.js';
 import { annotationProblem } from '../kube/annotation-problem.js';
 import { list, record, text, type JsonRecord } from '../kube/json.js';
@@ -94,20 +94,20 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
   const notes: string[] = [];
   const unlimited: string[] = [];
   const priorities = new Set<string>();
-  /** How many GPUs each container gets; those with parts of several have to agree with all others. */
-  const counts = new Set<number>();
+  /** How many GPUs each container gets. */
+  const counts = new Map<string, number>();
   let areDivided = false;
   for (const where of ['initContainers', 'containers'] as const)
     for (const [index, container] of pod[where].entries()) {
       const amounts = amountsOf(container, options, isExclusive);
       if (amounts === null) {
         const { cores, memoryBlocks } = gpuRequestOf(container);
-        if (cores + memoryBlocks > 0) counts.add(divisionOf(cores).gpus);
+        if (cores + memoryBlocks > 0) counts.set(container.name, divisionOf(cores).gpus);
         continue;
       }
       if (!amounts.ok) return { kind: 'refused', reason: `container ${container.name}: ${amounts.reason}` };
       const { cores, memoryBlocks, note } = amounts;
-      counts.add(amounts.gpus);
+      counts.set(container.name, amounts.gpus);
       areDivided ||= isDivided({ gpus: amounts.gpus, coresEach: cores / amounts.gpus });
       if (amounts.isUnlimited) unlimited.push(container.name);
       if (note !== '') notes.push(`container ${container.name}: ${note}`);
@@ -129,22 +129,24 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
   if (patch.length === 0) return { kind: 'unchanged' };
   if (!annotations.ok) return { kind: 'refused', reason: annotations.reason };
   notes.push(...annotations.notes);
-  const [gpus = 1, ...otherCounts] = [
-    ...counts,
-    ...(GPUS_KEY in pod.annotations ? [Number(pod.annotations[GPUS_KEY])] : []),
-  ];
-  if (areDivided && otherCounts.some((count) => count !== gpus))
-    return {
-      kind: 'refused',
-      reason: `its containers get parts of ${[...counts].join(' and ')} GPUs; the annotation ${GPUS_KEY} says one number for the whole pod`,
-    };
+  const own = readSelection((key) => (key === GPUS_KEY ? pod.annotations[key] : undefined));
+  if (areDivided && own.ok && GPUS_KEY in pod.annotations)
+    for (const [name, count] of counts)
+      if (selectionFor(own.selection, name).gpus !== count)
+        return {
+          kind: 'refused',
+          reason: `container ${name} gets ${count} GPUs; the annotation ${GPUS_KEY} says ${pod.annotations[GPUS_KEY]}`,
+        };
+  const [gpus = 1, otherCount] = new Set(counts.values());
+  const divided =
+    otherCount === undefined ? String(gpus) : [...counts].map(([name, count]) => `${name}=${count}`).join(',');
   const [priority, another] = priorities;
   if (another !== undefined)
     notes.push(`its containers have several values of ${HAMI_PRIORITY}; a pod has one priority`);
   const limits = unlimited.map((name) => `${name}=${CORES_PER_GPU}`).join(',');
   const added = {
     ...annotations.ours,
-    ...(areDivided ? { [GPUS_KEY]: String(gpus) } : {}),
+    ...(areDivided ? { [GPUS_KEY]: divided } : {}),
     ...(limits === '' ? {} : { [CORE_LIMIT_KEY]: limits }),
     ...(priority === undefined || another !== undefined ? {} : { [PRIORITY_KEY]: priority }),
   };

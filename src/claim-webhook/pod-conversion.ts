@@ -1,4 +1,4 @@
-import { readSelection, selectionInWords } from '../gpu/gpu-selection.js';
+import { readSelection, selectionFor, selectionInWords } from '../gpu/gpu-selection.js';
 import { convertRequest, type ConvertedRequest } from '../gpu/claims/converted-request.js';
 import { MOST_GPU_CONTAINERS, tooManyContainers } from '../gpu/request.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../gpu/resources.js';
@@ -59,7 +59,7 @@ export function convertPod(object: unknown): PodConversion {
   const read = readSelection((key) => pod.annotations[key]);
   if (!read.ok) return { kind: 'refused', reason: read.reason };
   const { selection } = read;
-  const others = selectionInWords({ ...selection, equalGpus: false, gpus: 1 });
+  const others = selectionInWords({ ...selection, equalGpus: false, gpus: 1, gpusOf: undefined });
   if (others !== '')
     return {
       kind: 'refused',
@@ -76,7 +76,7 @@ export function convertPod(object: unknown): PodConversion {
     const { cores, memoryBlocks, name } = container;
     if (cores === null || memoryBlocks === null)
       return { kind: 'refused', reason: `container ${name}: the amounts of ${RESOURCES.join(' and ')} must be whole` };
-    const request = convertRequest({ cores, memoryBlocks }, selection);
+    const request = convertRequest({ cores, memoryBlocks }, selectionFor(selection, name));
     if (!request.ok) return { kind: 'refused', reason: `container ${name}: ${request.reason}` };
     const { converted } = request;
     templates.set(converted.name, converted);

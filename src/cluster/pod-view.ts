@@ -1,7 +1,7 @@
 import type { ContainerDemand } from '../gpu/pods/pod-demand.js';
 import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
 import { checkRequest, dividedRequest } from '../gpu/division.js';
-import { ANY_GPUS, readSelection, type GpuSelection } from '../gpu/gpu-selection.js';
+import { ANY_GPUS, readSelection, selectionFor, type GpuSelection } from '../gpu/gpu-selection.js';
 import type { Demand } from './placement/demand.js';
 import { demandOf, needsGpu } from './placement/demand.js';
 import type { ContainerGpus } from '../gpu/pods/pod-placement.js';
@@ -161,7 +161,7 @@ function gpuDemands(
   return containers.flatMap((container, at) => {
     const request = gpuRequestOf(container);
     if (request.cores === 0) return [];
-    const divided = dividedRequest(request, selection);
+    const divided = dividedRequest(request, selectionFor(selection, container.name));
     // Only containers with one GPU can be resized.
     const asked = resizable === null || divided.gpus !== undefined ? null : askedByResize(resizable, container);
     const resize = asked && { cores: asked.cores, memoryBytes: asked.memoryBlocks * MEMORY_BLOCK_BYTES };
@@ -170,6 +170,6 @@ function gpuDemands(
 }
 
 function brokenRuleOf(container: PodContainer, selection: GpuSelection): string | null {
-  const refusal = checkRequest(gpuRequestOf(container), selection);
+  const refusal = checkRequest(gpuRequestOf(container), selectionFor(selection, container.name));
   return refusal === null ? null : `container ${container.name || '?'}: ${refusal.reason}`;
 }

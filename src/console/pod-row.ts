@@ -1,6 +1,6 @@
 import { divisionOf } from '../gpu/division.js';
 import { FOREIGN_RESOURCES } from '../gpu/foreign-requests.js';
-import { ANY_GPUS, readSelection, type GpuSelection } from '../gpu/gpu-selection.js';
+import { ANY_GPUS, readSelection, selectionFor, type GpuSelection } from '../gpu/gpu-selection.js';
 import { MEMORY_BLOCK_BYTES } from '../gpu/resources.js';
 import { gpuRequestOf, namedGpus } from '../kube/pod-gpus.js';
 import type { Pod, PodContainer } from '../kube/pod.js';
@@ -107,7 +107,7 @@ function slicesOfContainer(
 ): SliceRow[] {
   const { cores, memoryBlocks } = gpuRequestOf(container);
   if (!Number.isSafeInteger(cores) || cores <= 0) return [];
-  const division = divisionOf(cores, selection);
+  const division = divisionOf(cores, selectionFor(selection, container.name));
   const count = Math.max(1, Math.floor(division.gpus));
   const memoryBytes = Math.floor((memoryBlocks * MEMORY_BLOCK_BYTES) / count);
   const known = gpus !== null && gpus.length === count ? gpus : null;

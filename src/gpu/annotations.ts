@@ -85,8 +85,8 @@ export const EXCLUDED_UUIDS_KEY = 'tencent.com/nouse-gpu-uuid';
 export const SAME_NUMA_KEY = 'tencent.com/same-numa';
 
 /**
- * Pod annotation: on how many GPUs each container of the pod has its request, in equal parts. Absent or `1`: cores
- * below 100 are a part of one GPU.
+ * Pod annotation: on how many GPUs each container of the pod has its request, in equal parts; `main=2,side=4` says it
+ * by container. Absent or `1`: cores below 100 are a part of one GPU.
  */
 export const GPUS_KEY = 'tencent.com/vcuda-gpus';
 

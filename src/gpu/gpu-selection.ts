@@ -30,8 +30,10 @@ export interface GpuSelection {
   readonly equalGpus: boolean;
   /** Whether several GPUs of a container must be near one NUMA node. */
   readonly sameNuma: boolean;
-  /** On how many GPUs each request is, in equal parts; 1 without the annotation. */
+  /** On how many GPUs each request is, in equal parts: the most of all containers; 1 without the annotation. */
   readonly gpus: number;
+  /** The same for each container by name, 1 for one that is not named; absent: alike for all. */
+  readonly gpusOf?: Readonly<Record<string, number>>;
   /** Which GPU with room a part of a GPU gets. */
   readonly gpuPolicy: BindPolicy;
   /** Which node the pod gets; null for the extender's own policy. */
@@ -94,12 +96,17 @@ export function readSelection(annotation: (key: string) => string | undefined): 
       );
     return choice;
   };
-  const count = (key: string): number => {
+  const counts = (key: string): Pick<GpuSelection, 'gpus' | 'gpusOf'> => {
     const text = annotation(key) ?? '1';
-    const isCount = /^[1-9]\d?$/.test(text) && Number(text) <= MAX_DEVICES;
-    if (!isCount)
-      problems.push(`annotation ${key} is ${quoted(text)}; it can be a number of GPUs from 1 to ${MAX_DEVICES}`);
-    return isCount ? Number(text) : 1;
+    if (isCount(text)) return { gpus: Number(text) };
+    const named = text.split(',').map((entry) => /^\s*([^=\s]+)=(\S+)\s*$/.exec(entry) ?? ['', '', '']);
+    const gpusOf = Object.fromEntries(named.map(([, name = '', count]) => [name, Number(count)]));
+    if (named.every(([, , count = '']) => isCount(count)) && Object.keys(gpusOf).length === named.length)
+      return { gpus: Math.max(...Object.values(gpusOf)), gpusOf };
+    problems.push(
+      `annotation ${key} is ${quoted(text)}; it can be a number of GPUs from 1 to ${MAX_DEVICES}, or one for each container: main=2,side=1`,
+    );
+    return { gpus: 1 };
   };
   const models = (key: string): readonly string[] => listed(key, wrongModel).map((entry) => entry.toUpperCase());
   const required = (key: string): boolean => chosen(key, ['required', 'preferred']) === 'required';
@@ -110,13 +117,24 @@ export function readSelection(annotation: (key: string) => string | undefined): 
     excludedUuids: listed(EXCLUDED_UUIDS_KEY, wrongUuid),
     equalGpus: required(EQUAL_GPUS_KEY),
     sameNuma: required(SAME_NUMA_KEY),
-    gpus: count(GPUS_KEY),
+    ...counts(GPUS_KEY),
     gpuPolicy: chosen(GPU_POLICY_KEY, BIND_POLICIES) ?? 'binpack',
     nodePolicy: chosen(NODE_POLICY_KEY, BIND_POLICIES) ?? null,
   };
   const [problem] = problems;
   if (problem !== undefined) return { ok: false, reason: problem };
   return { ok: true, selection: selectionKey(selection) === selectionKey(ANY_GPUS) ? ANY_GPUS : selection };
+}
+
+function isCount(text: string): boolean {
+  return /^[1-9]\d?$/.test(text) && Number(text) <= MAX_DEVICES;
+}
+
+/** What the annotations say about one container of the pod. */
+export function selectionFor(selection: GpuSelection, container: string): GpuSelection {
+  const { gpusOf, ...others } = selection;
+  if (gpusOf === undefined) return selection;
+  return { ...others, gpus: Object.hasOwn(gpusOf, container) ? (gpusOf[container] ?? 1) : 1 };
 }
 
 function wrongModel(entry: string): string | null {
@@ -171,6 +189,11 @@ export function selectionInWords(selection: GpuSelection): string {
   return said.length === 0 ? '' : ` (${said.length === 1 ? 'annotation' : 'annotations'} ${said.join('; ')})`;
 }
 
+function countsInWords({ gpus, gpusOf }: GpuSelection): readonly string[] {
+  if (gpusOf !== undefined) return Object.entries(gpusOf).map(([name, count]) => `${name}=${count}`);
+  return gpus > 1 ? [String(gpus)] : [];
+}
+
 function restrictionsOf(selection: GpuSelection): readonly (readonly [string, readonly string[]])[] {
   if (selection === ANY_GPUS) return [];
   const all: readonly (readonly [string, readonly string[]])[] = [
@@ -180,7 +203,7 @@ function restrictionsOf(selection: GpuSelection): readonly (readonly [string, re
     [EXCLUDED_UUIDS_KEY, selection.excludedUuids],
     [EQUAL_GPUS_KEY, selection.equalGpus ? ['required'] : []],
     [SAME_NUMA_KEY, selection.sameNuma ? ['required'] : []],
-    [GPUS_KEY, selection.gpus > 1 ? [String(selection.gpus)] : []],
+    [GPUS_KEY, countsInWords(selection)],
   ];
   return all.filter(([, entries]) => entries.length > 0);
 }

@@ -99,6 +99,21 @@ test('an init container and the containers after it use the same halves, and a w
   t.match((await limitsOf(used)).devices, [{ share: 30 }], '70 cores of each are taken: the init container added none');
 });
 
+test('each container of a pod may have another number of GPUs', async (t) => {
+  const cluster = await startedCluster(t, { gpus });
+  const wanted = pod([container('main', 100, 32), container('side', 40, 8)]);
+  cluster.submit(wanted, { annotations: { 'tencent.com/vcuda-gpus': 'main=2' } });
+  await cluster.known(wanted);
+  admitted(await cluster.admit(wanted));
+  for (const name of ['main', 'side']) await cluster.node.kubelet.startContainer(wanted.uid, name);
+  const { allocations } = cluster.node.agent.allocator.state;
+  const cores = [...allocations.values()].map(({ parts }) => parts.map(({ coreIds }) => coreIds.length));
+  t.same(
+    cores.toSorted((a, b) => a.length - b.length),
+    [[40], [50, 50]],
+  );
+});
+
 test('a pod that the agent did not know in time does not start with fewer GPUs than it asks for', async (t) => {
   const cluster = await startedCluster(t, { gpus });
   const wanted = simplePod(100, 32);

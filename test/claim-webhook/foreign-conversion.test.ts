@@ -34,7 +34,7 @@ test('amounts of HAMi become cores and blocks of one GPU', (t) => {
   t.end();
 });
 
-test('parts of several GPUs become their sum and the number of GPUs, which is one for the whole pod', (t) => {
+test('parts of several GPUs become their sum and the number of GPUs, for each container where they differ', (t) => {
   const parts = { 'nvidia.com/gpu': 2, 'nvidia.com/gpucores': 30, 'nvidia.com/gpumem': 4000 };
   const converted = (containers: readonly Container[], annotations?: Record<string, string>) => {
     const object = pod(containers);
@@ -56,11 +56,15 @@ test('parts of several GPUs become their sum and the number of GPUs, which is on
     { 'tencent.com/vcuda-core': 200 },
   ]);
   t.same(converted([asking(parts)], { 'tencent.com/vcuda-gpus': '2' }), ['2', sum]);
-  const contradiction = { kind: 'refused', reason: /tencent.com\/vcuda-gpus says one number for the whole pod/ };
-  t.match(converted([asking(parts)], { 'tencent.com/vcuda-gpus': '3' }), contradiction);
-  t.match(converted([asking(parts), asking({ 'nvidia.com/gpu': 1, 'nvidia.com/gpumem': 256 }, 'one')]), contradiction);
+  t.match(converted([asking(parts)], { 'tencent.com/vcuda-gpus': '3' }), {
+    kind: 'refused',
+    reason: /container main gets 2 GPUs; the annotation tencent.com\/vcuda-gpus says 3/,
+  });
+  const one = { 'nvidia.com/gpu': 1, 'nvidia.com/gpumem': 256 };
+  t.match(converted([asking(parts), asking(one, 'one')]), ['main=2,one=1', sum, { 'tencent.com/vcuda-core': 10 }]);
   const own = { 'tencent.com/vcuda-core': 50, 'tencent.com/vcuda-memory': 4 };
-  t.match(converted([asking(parts), asking(own, 'own')]), contradiction, 'a request of ours would be divided too');
+  t.same(converted([asking(parts), asking(own, 'own')]), ['main=2,own=1', sum, own], 'a request of ours stays');
+  t.match(converted([asking(parts), asking(one, 'one')], { 'tencent.com/vcuda-gpus': 'main=2' }), ['main=2']);
   t.match(converted([asking({ ...parts, 'nvidia.com/gpu': 17 })]), { kind: 'refused', reason: /at most 16/ });
   t.end();
 });

@@ -172,6 +172,12 @@ test('a request that is divided over several GPUs becomes a claim for parts of s
   t.match(converted(divided(90, 12, '3')).templates[0]?.spec, {
     devices: { requests: [{ exactly: { count: 3, capacity: { requests: { cores: '30', memory: '1024Mi' } } } }] },
   });
+  const both = pod([container('main', 100, 32), container('side', 30, 4)]);
+  const named = { ...both, metadata: { ...both.metadata, annotations: { 'tencent.com/vcuda-gpus': 'main=2' } } };
+  t.match(
+    converted(named).templates.map(({ name }) => name),
+    [/^vcuda-2x50-32-/, /^vcuda-30-4-/],
+  );
   t.same(
     converted(divided(200, 32, '2')).templates,
     converted(pod([container('main', 200, 32)])).templates,

@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { test } from 'tap';
 import type { Gpu } from '../../src/gpu/gpu.js';
-import { allows, ANY_GPUS, readSelection, selectionInWords, type GpuSelection } from '../../src/gpu/gpu-selection.js';
+import {
+  ANY_GPUS,
+  allows,
+  readSelection,
+  selectionFor,
+  selectionInWords,
+  type GpuSelection,
+} from '../../src/gpu/gpu-selection.js';
 import { place } from '../../src/gpu/placement/place.js';
 import type { GpuSlot } from '../../src/gpu/placement/slot.js';
 import { uniformTopology } from '../../src/gpu/topology/topology.js';
@@ -76,7 +83,7 @@ test('a wrong value is refused with its annotation and what is expected', (t) =>
   for (const wrong of ['0', '17', '2.0', '', 'two'])
     t.equal(
       reason({ 'tencent.com/vcuda-gpus': wrong }),
-      `annotation tencent.com/vcuda-gpus is "${wrong}"; it can be a number of GPUs from 1 to 16`,
+      `annotation tencent.com/vcuda-gpus is "${wrong}"; it can be a number of GPUs from 1 to 16, or one for each container: main=2,side=1`,
     );
   t.equal(
     reason({ 'tencent.com/same-numa': 'true' }),
@@ -190,5 +197,20 @@ test('placement finds GPUs exactly where some set fulfils every annotation, and 
     ),
     { numRuns: 3_000 },
   );
+  t.end();
+});
+
+test('the number of GPUs may be one for each container, and a container that is not named gets one', (t) => {
+  const read = (value: string) => readSelection((key) => (key === 'tencent.com/vcuda-gpus' ? value : undefined));
+  const found = read('main=2, side=4');
+  t.match(found, { ok: true, selection: { gpus: 4, gpusOf: { main: 2, side: 4 } } });
+  if (!found.ok) throw new Error(found.reason);
+  t.same(
+    ['main', 'side', 'init', 'constructor'].map((name) => selectionFor(found.selection, name).gpus),
+    [2, 4, 1, 1],
+  );
+  t.match(selectionInWords(found.selection), / \(annotation tencent.com\/vcuda-gpus: main=2, side=4\)/);
+  for (const wrong of ['main=', 'main=17', '=2', 'main=2,main=3', 'main=2,3', 'two', ''])
+    t.match(read(wrong), { ok: false, reason: /from 1 to 16, or one for each container: main=2,side=1/ }, wrong);
   t.end();
 });

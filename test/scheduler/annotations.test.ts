@@ -206,3 +206,16 @@ test('a restarted extender charges both halves of a pod whose annotations name t
   t.equal(await fits('half', 50), 1);
   t.equal(await fits('more', 51), 0);
 });
+
+test('the containers of a pod may have parts of different numbers of GPUs', async (t) => {
+  const rig = await start(t, [node('two', [16, 16])]);
+  const wanted = pod('p', [
+    [100, 16],
+    [50, 4],
+  ]);
+  const divided = { ...wanted, metadata: { ...wanted.metadata, annotations: { 'tencent.com/vcuda-gpus': 'c0=2' } } };
+  rig.api.setPod(divided);
+  t.same((await rig.scheduler.filter(divided, ['two'])).NodeNames, ['two']);
+  t.equal((await rig.scheduler.bind(divided, 'two')).Error, '');
+  t.match(gpusOf(rig, 'p'), /^0,1 \| [01]$/);
+});

@@ -1,6 +1,6 @@
 import type { ClaimUser } from '../../gpu/claims/claim-units.js';
 import { PREDICATE_NODE_KEY, PREDICATE_TIME_KEY } from '../../gpu/annotations.js';
-import { ANY_GPUS, readSelection } from '../../gpu/gpu-selection.js';
+import { ANY_GPUS, readSelection, selectionFor } from '../../gpu/gpu-selection.js';
 import type { PendingContainer, PendingContainers } from '../../gpu/ledger/pending.js';
 import { isOver, usesGpu, type NodePod, type PodContainer } from './node-pod.js';
 import type { ResourceKind } from '../../gpu/resources.js';
@@ -324,7 +324,7 @@ function waitingContainers(pod: NodePod, started: ReadonlySet<string> = new Set(
     memoryBlocks,
     hint: predicted?.indexes ?? [],
     ...(predicted?.uuids === undefined ? {} : { hintUuids: predicted.uuids }),
-    ...(read.ok && read.selection !== ANY_GPUS ? { selection: read.selection } : {}),
+    ...(read.ok && read.selection !== ANY_GPUS ? { selection: selectionFor(read.selection, name) } : {}),
     ...(brokenRule === null ? {} : { brokenRule }),
     ...(compat32 ? { compat32 } : {}),
   });

@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander';
 import { divisionOf } from '../../gpu/division.js';
-import { ANY_GPUS, readSelection } from '../../gpu/gpu-selection.js';
+import { ANY_GPUS, readSelection, selectionFor } from '../../gpu/gpu-selection.js';
 import { parsePriority } from '../../gpu/priority.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import { StartupError } from '../../host/startup-error.js';
@@ -151,7 +151,7 @@ function outcomeText(outcome: LimitsOutcome, waitSeconds: number): string {
 function refuseBeyond(pod: Pod, { name, requested, allocation }: GpuContainer, options: SetOptions): void {
   const where = `container ${name}`;
   const read = readSelection((key) => pod.annotations[key]);
-  const each = divisionOf(requested.cores, read.ok ? read.selection : ANY_GPUS).coresEach;
+  const each = divisionOf(requested.cores, selectionFor(read.ok ? read.selection : ANY_GPUS, name)).coresEach;
   const given = requested.cores === 0 ? CORES_PER_GPU : each;
   const share = options.share === undefined ? null : Number(options.share);
   if (share !== null && share > given)

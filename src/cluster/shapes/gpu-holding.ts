@@ -1,5 +1,5 @@
 import { dividedRequest, type DividedRequest } from '../../gpu/division.js';
-import { ANY_GPUS, readSelection } from '../../gpu/gpu-selection.js';
+import { ANY_GPUS, readSelection, selectionFor } from '../../gpu/gpu-selection.js';
 import type { NodeInventory } from '../../gpu/node-inventory.js';
 import { place } from '../../gpu/placement/place.js';
 import type { GpuSlot } from '../../gpu/placement/slot.js';
@@ -20,11 +20,11 @@ export interface GpuHolding {
 /** Reads the GPU requests of a pod. Its annotations name the GPUs once the agent or the extender has chosen them. */
 export function readGpuHolding({ containers, annotations }: Pod): GpuHolding {
   const read = readSelection((key) => annotations[key]);
-  const { gpus: divisor } = read.ok ? read.selection : ANY_GPUS;
-  const asking = containers.flatMap(({ extended }, container) => {
+  const selection = read.ok ? read.selection : ANY_GPUS;
+  const asking = containers.flatMap(({ name, extended }, container) => {
     const cores = Number(extended(CORE_RESOURCE));
     const memoryBlocks = Number(extended(MEMORY_RESOURCE));
-    const request = dividedRequest({ cores, memoryBlocks }, { ...ANY_GPUS, gpus: divisor });
+    const request = dividedRequest({ cores, memoryBlocks }, { ...ANY_GPUS, gpus: selectionFor(selection, name).gpus });
     return cores > 0 ? [{ container, request }] : [];
   });
   const gpus = asking.flatMap(({ container }) => gpusNamedFor((key) => annotations[key], container) ?? []);

@@ -74,7 +74,7 @@ export function plannedGpus(
     for (const amounts of wanted.filter((each) => covers(each, asking))) {
       const demands = [{ ...asking, ...amounts }, ...after].map((each, container) => ({
         container,
-        ...dividedRequest(each, asking.selection),
+        ...dividedRequest(each, each.selection),
         isInit: each.isInit === true,
       }));
       const placed = placePod(
@@ -83,7 +83,7 @@ export function plannedGpus(
         {
           init: demands.filter(({ isInit }) => isInit),
           containers: demands.filter(({ isInit }) => !isInit),
-          selection: asking.selection ?? ANY_GPUS,
+          selection: { ...(asking.selection ?? ANY_GPUS), gpus: Math.max(...demands.map(({ gpus = 1 }) => gpus)) },
         },
         left,
       );
