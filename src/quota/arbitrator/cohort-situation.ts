@@ -1,49 +1,12 @@
 import type { ConsumerSpec } from './consumer.js';
 import type { Situation } from './arbitrate.js';
 import type { RunningPod } from './running-pod.js';
-import type { WaitingPod } from './waiting-pod.js';
 import { NOTHING, of, total, type Quantities } from '../../manifests/quantities.js';
-
-/**
- * Which of its refused workloads a group gets room for by evictions: none, those within its guaranteed part, or also
- * those within its fair share of what other groups lend.
- */
-export type Reclaim = 'Never' | 'Guaranteed' | 'FairShare';
-
-/** Whether waiting workloads of a group take the room of the group's own workloads of lower priority. */
-export type Preemption = 'Never' | 'LowerPriority';
-
-/** A group of the quota engine, by keys that count (without cash). */
-export interface ArbitratedGroup {
-  readonly name: string;
-  /** Empty for a root. */
-  readonly parent: string;
-  /** Whether it lends to its parent's pool and borrows from it. */
-  readonly isElastic: boolean;
-  readonly hard: Quantities;
-  /** The most that it lends and borrows; no limit for a missing key. */
-  readonly lend?: Quantities | undefined;
-  readonly borrow?: Quantities | undefined;
-  /** Its part of what is lent, relative to its siblings. Default 1. */
-  readonly weight?: number | undefined;
-  /** Hours that it had beyond its guaranteed part, by key; with them, it gets the less the more it had. */
-  readonly borrowedHours?: Quantities | undefined;
-  /** Default: Never. */
-  readonly reclaim?: Reclaim | undefined;
-  /** Whether its waiting workloads take the room of its own workloads of lower priority. Default: Never. */
-  readonly preemption?: Preemption | undefined;
-}
-
-/** A workload that a group is charged for; `consumer` is the group. */
-export type ChargedWorkload = Omit<RunningPod, 'node' | 'place' | 'isBeyondQuota'>;
-
-/** A workload that was refused and whose client retries; `consumer` is the group, `uses` what it would add. */
-export type RefusedWorkload = Pick<WaitingPod, 'id' | 'consumer' | 'uses'> & {
-  /** The first refusal, milliseconds. */
-  readonly since: number;
-  /** Default 0. */
-  readonly priority?: number | undefined;
-};
+import type { ArbitratedGroup, ChargedWorkload, RefusedWorkload } from './arbitrated-group.js';
+import { memberOf, weighed, withBelow, type ByParent, type Member } from './cohort-member.js';
+import { hasRoom } from './cohort-room.js';
+import { inFairOrder } from './fair-order.js';
+import { grouped } from './grouped.js';
 
 export interface GroupSituation {
   /** Milliseconds; only differences matter. */
@@ -52,18 +15,6 @@ export interface GroupSituation {
   readonly workloads: readonly ChargedWorkload[];
   readonly refused: readonly RefusedWorkload[];
   readonly disruptions: Situation['disruptions'];
-}
-
-/** A group with its place in its cohort. */
-interface Member extends ArbitratedGroup {
-  /** Elastic children. */
-  readonly children: readonly Member[];
-  /** Its quota without those of its children: what it is guaranteed itself. */
-  readonly own: Quantities;
-  /** The quota that it and the groups below it lend to no group outside of them. */
-  readonly kept: Quantities;
-  /** The part of its pool that its parent's other users may take. */
-  readonly lent: Quantities;
 }
 
 /**
@@ -104,34 +55,6 @@ export function cohortOf(
   for (let group = find(at); group?.isElastic === true && find(group.parent) !== undefined; group = find(at))
     at = group.parent;
   return at;
-}
-
-function grouped<T>(all: readonly T[], by: (each: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const each of all) {
-    const known = groups.get(by(each));
-    if (known === undefined) groups.set(by(each), [each]);
-    else known.push(each);
-  }
-  return groups;
-}
-
-type ByParent = ReadonlyMap<string, readonly ArbitratedGroup[]>;
-
-function memberOf(group: ArbitratedGroup, byParent: ByParent): Member {
-  const below = byParent.get(group.name) ?? [];
-  const children = below.filter(({ isElastic }) => isElastic).map((child) => memberOf(child, byParent));
-  const sums = total(below.map(({ hard }) => hard));
-  const lent = total(children.map((child) => child.lent));
-  const [own, kept, lends] = [new Map<string, number>(), new Map<string, number>(), new Map<string, number>()];
-  for (const [key, hard] of group.hard) {
-    own.set(key, Math.max(0, hard - of(sums, key)));
-    const pool = Math.max(0, hard - of(sums, key) + of(lent, key));
-    const keeps = pool - Math.min(pool, group.lend?.get(key) ?? Infinity);
-    lends.set(key, pool - keeps);
-    kept.set(key, keeps + children.reduce((sum, child) => sum + of(child.kept, key), 0));
-  }
-  return { ...group, children, own, kept, lent: lends };
 }
 
 /** A cohort has many workloads, and each step adds them up. */
@@ -179,40 +102,6 @@ function situationOf(declared: Member, content: CohortContent): Situation {
       nodes: null,
     })),
   };
-}
-
-/** A group and its elastic descendants. */
-function withBelow(member: Member): readonly Member[] {
-  return [member, ...member.children.flatMap(withBelow)];
-}
-
-/** Largest ratio of hours that counts: beyond it, a group with little weight would get nothing for long. */
-const MOST_RATIO = 4;
-
-/**
- * A cohort whose members are weighed by the hours that they borrowed. Where a member and the groups below it had r
- * times the part of its siblings' hours that is due to its weight, its weight is halved r times, at most four times.
- */
-function weighed(member: Member, capacity: Quantities): Member {
-  const { children } = member;
-  const had = children.map((child) => hoursOf(child, capacity));
-  const sum = had.reduce((all, each) => all + each, 0);
-  const weights = children.reduce((all, { weight = 1 }) => all + weight, 0);
-  return {
-    ...member,
-    children: children.map((child, index) => {
-      const { weight = 1 } = child;
-      const ratio = sum === 0 ? 0 : ((had[index] as number) / sum) * (weights / weight);
-      const below = weighed(child, capacity);
-      return sum === 0 ? below : { ...below, weight: weight * 2 ** -Math.min(MOST_RATIO, ratio) };
-    }),
-  };
-}
-
-/** Hours of a member and the groups below it, of the key of which they had the largest part of the cohort. */
-function hoursOf(member: Member, capacity: Quantities): number {
-  const sums = total(withBelow(member).map(({ borrowedHours }) => borrowedHours ?? NOTHING));
-  return Math.max(0, ...[...sums].map(([key, hours]) => hours / (capacity.get(key) ?? Infinity)));
 }
 
 /** What the members of a cohort may use together: children that lend nothing have theirs for themselves. */
@@ -283,139 +172,4 @@ function sumsOf(all: Iterable<Pick<RunningPod, 'consumer' | 'uses'>>): ReadonlyM
     sums.set(consumer, sum);
   }
   return sums;
-}
-
-/** Whether the quota of a cohort has room for a workload, with lending and borrowing limits, as the engine decides. */
-function hasRoom(
-  root: Member,
-  { consumer, uses }: Pick<WaitingPod, 'consumer' | 'uses'>,
-  used: ReadonlyMap<string, Quantities>,
-): boolean {
-  const path = pathTo(root, consumer);
-  const last = path.at(-1);
-  if (last === undefined) return false;
-  for (const [key, amount] of uses) {
-    if (amount <= 0 || !last.hard.has(key)) continue;
-    // A group above that does not limit the key ends the chain.
-    const chain = path.slice(path.findLastIndex(({ hard }) => !hard.has(key)) + 1);
-    let room = Infinity;
-    for (const member of chain) {
-      const { pool, kept, usage } = flowOf(member, key, used);
-      if (member === chain[0]) {
-        room = pool - usage;
-        continue;
-      }
-      const limit = Math.max(0, pool) - kept - Math.max(0, usage - kept) + (member.borrow?.get(key) ?? Infinity);
-      const above = Math.min(room, limit);
-      room = kept > usage ? kept - usage + Math.max(0, above) : above;
-    }
-    if (amount > room) return false;
-  }
-  return true;
-}
-
-function pathTo(root: Member, name: string): readonly Member[] {
-  if (root.name === name) return [root];
-  for (const child of root.children) {
-    const path = pathTo(child, name);
-    if (path.length > 0) return [root, ...path];
-  }
-  return [];
-}
-
-/** The pool of a group, what it keeps of it, and what it and its elastic children use of it. */
-function flowOf(
-  { name, hard, own, lend, children }: Member,
-  key: string,
-  used: ReadonlyMap<string, Quantities>,
-): { readonly pool: number; readonly kept: number; readonly usage: number } {
-  let [pool, usage] = [hard.has(key) ? of(own, key) : 0, of(used.get(name) ?? NOTHING, key)];
-  for (const child of children) {
-    const below = flowOf(child, key, used);
-    pool += Math.max(0, below.pool) - below.kept;
-    usage += Math.max(0, below.usage - below.kept);
-  }
-  const has = Math.max(0, pool);
-  return { pool, kept: has - Math.min(has, lend?.get(key) ?? Infinity), usage };
-}
-
-interface Ordered extends RefusedWorkload {
-  /** Nothing is evicted for it. */
-  readonly isPatient: boolean;
-  /** It is beyond the guaranteed part of its group. */
-  readonly leavesShares: boolean;
-  readonly takesBelow?: number;
-}
-
-/**
- * The refused workloads in the order in which they get room: those within the guaranteed part of their group first,
- * then always the group with the least weighted share, and the oldest of its workloads; in a group with preemption the
- * most important of them.
- */
-function inFairOrder(
-  root: Member,
-  members: readonly Member[],
-  refused: readonly RefusedWorkload[],
-  used: ReadonlyMap<string, Quantities>,
-  capacity: Quantities,
-): readonly Ordered[] {
-  const paths = new Map(members.map(({ name }) => [name, pathTo(root, name)]));
-  /** What each group uses itself, and what it and the groups below it use. */
-  const [sums, below] = [new Map<string, Map<string, number>>(), new Map<string, Map<string, number>>()];
-  const take = (name: string, amounts: Quantities): void => {
-    const add = (to: Map<string, Map<string, number>>, at: string): void => {
-      const sum = to.get(at) ?? new Map<string, number>();
-      for (const [key, amount] of amounts) sum.set(key, of(sum, key) + amount);
-      to.set(at, sum);
-    };
-    add(sums, name);
-    for (const member of paths.get(name) ?? []) add(below, member.name);
-  };
-  for (const [name, amounts] of used) take(name, amounts);
-  const shareOf = ({ name, weight = 1 }: Member): number => {
-    let share = 0;
-    for (const [key, amount] of below.get(name) ?? NOTHING)
-      share = Math.max(share, amount / (capacity.get(key) ?? Infinity));
-    return share / weight;
-  };
-  /** Where the paths of two groups part, the member with the smaller share comes first. */
-  const compare = (a: RefusedWorkload, b: RefusedWorkload): number => {
-    const [one = [], other = []] = [paths.get(a.consumer), paths.get(b.consumer)];
-    for (let level = 1; level < Math.max(one.length, other.length); level++) {
-      const [x, y] = [one[level], other[level]];
-      if (x === y) continue;
-      return (
-        (x === undefined ? 0 : shareOf(x)) - (y === undefined ? 0 : shareOf(y)) || (a.consumer < b.consumer ? -1 : 1)
-      );
-    }
-    return 0;
-  };
-  const queues = grouped(refused, ({ consumer }) => consumer);
-  /** The priority below which the group's own workloads make room for a waiting one; null for none. */
-  const rankOf = ({ consumer, priority = 0 }: RefusedWorkload): number | null =>
-    paths.get(consumer)?.at(-1)?.preemption === 'LowerPriority' ? priority : null;
-  for (const queue of queues.values())
-    queue.sort((a, b) => (rankOf(b) ?? 0) - (rankOf(a) ?? 0) || a.since - b.since || (a.id < b.id ? -1 : 1));
-  const ordered: Ordered[] = [];
-  const later: Ordered[] = [];
-  while (queues.size > 0) {
-    const next = [...queues.values()]
-      .map(([first]) => first as RefusedWorkload)
-      .reduce((least, first) => (compare(first, least) < 0 ? first : least));
-    const { consumer, uses } = next;
-    const queue = queues.get(consumer) as RefusedWorkload[];
-    queue.shift();
-    if (queue.length === 0) queues.delete(consumer);
-    const member = paths.get(consumer)?.at(-1);
-    const sum = sums.get(consumer) ?? NOTHING;
-    const own = member?.own ?? NOTHING;
-    const isGuaranteed = [...uses].every(([key, amount]) => !own.has(key) || of(sum, key) + amount <= of(own, key));
-    take(consumer, uses);
-    const { reclaim = 'Never' } = member ?? {};
-    const isPatient = reclaim === 'Never' || (reclaim === 'Guaranteed' && !isGuaranteed);
-    const rank = rankOf(next);
-    const takes = rank === null ? {} : { takesBelow: rank };
-    (isGuaranteed ? ordered : later).push({ ...next, ...takes, isPatient, leavesShares: !isGuaranteed });
-  }
-  return [...ordered, ...later];
 }

@@ -25,16 +25,8 @@ export {
   type Nomination,
   type Situation,
 } from './arbitrate.js';
-export {
-  cohortOf,
-  cohortSituations,
-  type ArbitratedGroup,
-  type ChargedWorkload,
-  type GroupSituation,
-  type Preemption,
-  type Reclaim,
-  type RefusedWorkload,
-} from './cohort-situation.js';
+export { cohortOf, cohortSituations, type GroupSituation } from './cohort-situation.js';
+export type { ArbitratedGroup, ChargedWorkload, Preemption, Reclaim, RefusedWorkload } from './arbitrated-group.js';
 export {
   FittingCounts,
   fittingShapes,
