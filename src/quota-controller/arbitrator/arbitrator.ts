@@ -15,15 +15,8 @@ import type { WatchableApi } from '../../kube/watchable-api.js';
 import { podSubject, type EventRecorder } from '../../kube/events.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import type { ConsumerTemplate } from '../policy/policy-object.js';
-import { selectsLabels } from '../../manifests/label-selector.js';
 import { nominateNode } from '../../kube/pod-writes.js';
-import {
-  ALLOCATIONS_PATH,
-  ALLOCATION_KIND,
-  API_VERSION,
-  CONSUMERS_PATH,
-  CONSUMER_KIND,
-} from '../../kube/quota/names.js';
+import { ALLOCATIONS_PATH, ALLOCATION_KIND, CONSUMERS_PATH, CONSUMER_KIND } from '../../kube/quota/names.js';
 import { readAllocation, type AllocationObject, type AllocationStatus } from '../../kube/quota/allocation-object.js';
 import { allocationReport, isUrgent, memoryOf } from './allocation-report.js';
 import type { ArbitratorMetrics } from './arbitrator-metrics.js';
@@ -32,7 +25,9 @@ import { ClusterView } from './cluster-view.js';
 import { readConsumer, type ConsumerObject, type ConsumerStatus } from '../../kube/quota/consumer-object.js';
 import { consumerReport } from './consumer-report.js';
 import { Evictor } from './evictor.js';
+import { createMissingConsumers } from './missing-consumers.js';
 import { PlanReport } from './plan-report.js';
+import { recordReclaim } from './reclaim-event.js';
 import { outdatedIn } from './start-proof.js';
 import { servedPolicy } from './served-policy.js';
 import { StatusWriter } from './status-writer.js';
@@ -150,7 +145,7 @@ export class Arbitrator {
   }
 
   async #open(): Promise<Parts> {
-    const { api, log, clock, writeConcurrency: concurrency } = this.#options;
+    const { events, api, log, clock, writeConcurrency: concurrency } = this.#options;
     const served = await servedPolicy(api);
     const view = new ClusterView(api, served, this.#options.storageCapacity, this.#options.limitsPercent);
     view.start();
@@ -176,7 +171,7 @@ export class Arbitrator {
         concurrency,
         isOurs: true,
         isUrgent,
-        written: (object, before, after) => this.#recordEvent(view, object, before, after),
+        written: (object, before, after) => recordReclaim(events, view, object, before, after),
       }),
     };
   }
@@ -324,24 +319,6 @@ export class Arbitrator {
     return 'executed';
   }
 
-  /** Creates missing Consumers. A Consumer that another client created first stays as it is. */
-  async #createConsumers(view: ClusterView): Promise<void> {
-    const { api, log, templates } = this.#options;
-    const chosen = templates();
-    for (const { name, labels } of chosen.length === 0 ? [] : view.withoutConsumer()) {
-      const template = chosen.find(({ namespaceSelector }) => selectsLabels(namespaceSelector, labels));
-      if (template === undefined || this.#stopped) continue;
-      const body = { apiVersion: API_VERSION, kind: CONSUMER_KIND, metadata: { name }, spec: template.spec };
-      const answer = await api.request({ method: 'POST', path: CONSUMERS_PATH, body });
-      if (answer.ok) {
-        const created = readConsumer(answer.body);
-        if (created !== null) view.consumers.learn(created);
-        log.info({ namespace: name }, 'consumer created by the quota policy');
-      } else if (answer.code !== 'already-exists')
-        log.warn({ namespace: name, code: answer.code, reason: answer.message }, 'creating a consumer failed');
-    }
-  }
-
   async #report(
     { view, consumers, allocations }: Parts,
     plan: ArbitrationPlan,
@@ -350,7 +327,7 @@ export class Arbitrator {
   ): Promise<void> {
     const memory = this.#memory ?? NO_MEMORY;
     const problems = view.problems(capacity);
-    await this.#createConsumers(view);
+    await createMissingConsumers(view, { ...this.#options, goesOn: () => !this.#stopped });
     await consumers.round(
       new Map(
         view.consumers
@@ -372,41 +349,6 @@ export class Arbitrator {
           ];
         }),
       ),
-    );
-  }
-
-  /**
-   * Records an event when reclaiming begins or ends; on the Consumer, or on the Allocation of a namespace without one.
-   */
-  #recordEvent(
-    view: ClusterView,
-    { name, uid }: AllocationObject,
-    before: AllocationStatus,
-    after: AllocationStatus,
-  ): void {
-    if (before.reclaimAt === after.reclaimAt) return;
-    const consumer = view.consumers.get(name);
-    const subject = {
-      apiVersion: API_VERSION,
-      kind: consumer === null ? ALLOCATION_KIND : CONSUMER_KIND,
-      namespace: '',
-      name,
-      uid: consumer?.uid ?? uid,
-    };
-    const resources = (after.overused ?? []).join(', ');
-    this.#options.events.record(
-      subject,
-      after.reclaimAt === undefined
-        ? {
-            type: 'Normal',
-            reason: 'ReclaimEnded',
-            message: 'no pod waits any more for resources that the namespace overuses',
-          }
-        : {
-            type: 'Warning',
-            reason: 'ReclaimPending',
-            message: `the namespace uses more than its fair share of ${resources} and other consumers wait; its pods may be evicted from ${after.reclaimAt} on`,
-          },
     );
   }
 }

@@ -3,7 +3,7 @@ import type { StructuredLog } from '../../host/structured-log.js';
 import type { KubeApi } from '../../kube/client.js';
 import type { EvaluationOptions, QuotaEngine } from '../../quota/index.js';
 import type { ServedKind } from '../kinds.js';
-import { chargedWorkloads, type ChargedWorkload } from './charged-workloads.js';
+import { ledgerCharges, type LedgerCharge } from './ledger-charges.js';
 import type { KnownWorkloads } from './known-workloads.js';
 import { listWorkloads } from './list-workloads.js';
 
@@ -14,9 +14,9 @@ export interface LedgerComparisonOptions {
   readonly kinds: () => readonly ServedKind[];
   readonly evaluation: () => EvaluationOptions;
   /** Whether a charged object that no list has is there nevertheless; rejects if the API server fails. */
-  readonly isLeft: (charged: ChargedWorkload) => Promise<boolean>;
+  readonly isLeft: (charged: LedgerCharge) => Promise<boolean>;
   /** Releases a workload that is gone; rejects if that is to be repeated. */
-  readonly release: (charged: ChargedWorkload) => Promise<void>;
+  readonly release: (charged: LedgerCharge) => Promise<void>;
   /** Reconciles a workload again, by its `refKey`. */
   readonly enqueue: (key: string) => void;
   readonly log: StructuredLog;
@@ -39,10 +39,10 @@ export class LedgerComparison {
     const { engine, known, isLeft, release, log } = this.#options;
     await engine.catchUp();
     // The charges are read before the objects: a charged object that is missing in the list was therefore deleted.
-    const charged = [...chargedWorkloads(engine)];
+    const charged = [...ledgerCharges(engine)];
     const there = await this.list(() => true, goesOn);
     if (there === null) return false;
-    const gone: ChargedWorkload[] = [];
+    const gone: LedgerCharge[] = [];
     for (const entry of charged) {
       if (there.get(entry.key) === entry.uid) continue;
       if (!goesOn()) return false;
@@ -60,7 +60,7 @@ export class LedgerComparison {
   async compareInitially(goesOn: () => boolean): Promise<void> {
     const { engine, known } = this.#options;
     await engine.catchUp();
-    for (const { key, uid } of chargedWorkloads(engine))
+    for (const { key, uid } of ledgerCharges(engine))
       if (!known.has(key, uid)) return void (await this.compare(goesOn));
   }
 

@@ -3,7 +3,7 @@ import { Turn } from '../../host/turn.js';
 import type { KubeApi } from '../../kube/client.js';
 import { refOfKey, type EvaluationOptions, type QuotaEngine } from '../../quota/internal.js';
 import { CoverObjects } from '../store/cover-objects.js';
-import { chargedWorkloads } from './charged-workloads.js';
+import { ledgerCharges } from './ledger-charges.js';
 import { hashOf, readCover, type CoveredObjects } from './cover-text.js';
 import type { Account } from './workload-object.js';
 
@@ -24,7 +24,7 @@ export async function recalledAccounts(options: RecalledAccountsOptions): Promis
   const { defaultGroup } = evaluation();
   const accounts = new Map<number, Account>();
   const turn = new Turn();
-  for (const { key, uid, group, types } of chargedWorkloads(engine)) {
+  for (const { key, uid, group, types } of ledgerCharges(engine)) {
     if (turn.isOver()) await turn.pass();
     if ((defaultGroup?.(refOfKey(key).namespace ?? '') ?? '') === '') accounts.set(hashOf(uid), { group, types });
   }
