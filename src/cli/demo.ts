@@ -1,10 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Command, Option } from 'commander';
 import { Demo } from '../simulation/demo.js';
 import { runScenario, STEP_COUNTS } from '../simulation/demo-scenario.js';
 import { keptAlive } from '../host/keep-alive.js';
+import { StartupError } from '../host/startup-error.js';
+import { listen } from '../http/listen.js';
 import { createLog, silentLog } from '../host/log.js';
 import { portOption } from './flag-values.js';
 import { stopSignal } from './stop-signal.js';
@@ -34,34 +38,73 @@ export function demoCommand(): Command {
       new Option('--query-addr <address>', 'HTTP address of both').env(IMAGE_ADDRESS_VARIABLE).default('localhost'),
     )
     .action(async (options: DemoOptions) => {
-      const directory = await mkdtemp(join(tmpdir(), 'gpu-demo-'));
       const once = options.once === true;
       const log = options.verbose === true ? createLog('info') : silentLog();
       const { queryPort, consolePort, queryAddr: address } = options;
+      if (!once) {
+        await checkPort(address, queryPort, '--query-port');
+        await checkPort(address, consolePort, '--console-port');
+      }
+      const directory = await mkdtemp(join(tmpdir(), 'gpu-demo-'));
+      const stopping = new AbortController();
+      void stopSignal().then(() => stopping.abort());
+      const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()));
       const demo = new Demo(
         directory,
         log,
         { port: once ? 0 : queryPort, address },
         once ? null : { port: consolePort, address },
       );
-      try {
+      let isShown = false;
+      const show = async (): Promise<void> => {
         await demo.start();
         console.log(whatComes(once));
-        const failed = await runScenario(demo, ({ title, ok, outcome }) =>
-          console.log(`${ok ? 'ok    ' : 'FAILED'} ${title}: ${outcome}`),
+        const failed = await runScenario(
+          demo,
+          ({ title, ok, outcome }) => console.log(`${ok ? 'ok    ' : 'FAILED'} ${title}: ${outcome}`),
+          stopping.signal,
         );
         if (failed > 0) process.exitCode = 1;
-        if (!once) {
+        if (!once && !stopping.signal.aborted) {
           console.log('\nStarting the cluster: three more nodes with agents, pods, claims, quota, the console...');
           await demo.liveOn();
           console.log(whatToTry(demo, options.queryAddr));
-          await keptAlive(stopSignal);
+          isShown = true;
+          await keptAlive(() => stopped);
         }
+      };
+      const shown = show();
+      try {
+        await Promise.race([shown, stopped]);
       } finally {
-        await demo.stop();
-        await rm(directory, { recursive: true, force: true });
+        const isCut = stopping.signal.aborted && !isShown;
+        if (isCut) {
+          console.log('stopping...');
+          // The step that runs fails without its programs; nodes that are starting start, and then stop.
+          demo.programs.end();
+          await Promise.race([Promise.allSettled([shown]), delay(STOP_MS)]);
+        }
+        await Promise.race([demo.stop(), ...(isCut ? [delay(STOP_MS)] : [])]);
+        await rm(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+        if (isCut) process.exit(INTERRUPTED);
       }
     });
+}
+
+/** How long each part of a demonstration that was stopped half-way may take to end. */
+const STOP_MS = 15_000;
+/** Exit code of a program that Ctrl-C ended. */
+const INTERRUPTED = 130;
+
+/** Rejects with a `StartupError` that names the flag if nothing can listen there; the console would fail much later. */
+async function checkPort(address: string, port: number, flag: string): Promise<void> {
+  const server = createServer();
+  try {
+    await listen(server, port, address);
+  } catch (error) {
+    throw new StartupError(`${(error as Error).message} (${flag})`);
+  }
+  await new Promise((resolve) => server.close(resolve));
 }
 
 /** Commands in the container of the image, whose name is its host name; otherwise of the package. */

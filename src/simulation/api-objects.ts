@@ -157,7 +157,15 @@ export class ApiObjects {
     else if (request.method === 'DELETE') {
       this.remove(plural, namespace, name);
       send(response, 200, known);
-    } else send(response, 200, known);
+    } else send(response, 200, { ...this.#typeOf(plural), ...known });
+  }
+
+  /** What an API server adds to an object of a resource. */
+  #typeOf(plural: string): object {
+    const served = this.served.find((each) => each.plural === plural);
+    if (served === undefined) return {};
+    const { group, version, kind } = served;
+    return { apiVersion: group === '' ? version : `${group}/${version}`, kind };
   }
 
   async #forward(pod: string, path: string, response: ServerResponse): Promise<void> {

@@ -254,7 +254,11 @@ export class DemoCluster {
       ...(gpus === 0 ? {} : { [CORE_RESOURCE]: String(gpus * CORES_PER_GPU), [MEMORY_RESOURCE]: String(blocks) }),
     };
     this.objects.put('nodes', {
-      metadata: { ...metadata, name, labels: { ...record(metadata['labels']), accelerator } },
+      metadata: {
+        ...metadata,
+        name,
+        labels: { ...record(metadata['labels']), accelerator, 'nvidia-device-enable': 'enable' },
+      },
       status: { allocatable: amounts, capacity: amounts, conditions: [{ type: 'Ready', status: 'True' }] },
     });
   }

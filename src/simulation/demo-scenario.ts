@@ -238,16 +238,20 @@ const PLUGIN_STEPS: readonly Step<Demo>[] = [
 export const STEP_COUNTS = { plugin: PLUGIN_STEPS.length, claims: CLAIM_STEPS.length };
 
 /** Runs both parts: pods of the device plugin, and pods with claims. Resolves with the number of failed steps. */
-export async function runScenario(demo: Demo, report: StepReport): Promise<number> {
+export async function runScenario(demo: Demo, report: StepReport, signal?: AbortSignal): Promise<number> {
   let failed = 0;
   const acts = [
     ...PLUGIN_STEPS.map(({ title, run }) => ({ title, run: () => run(demo) })),
     ...CLAIM_STEPS.map(({ title, run }) => ({ title, run: () => run(demo.claims) })),
   ];
+  const isStopped = (): boolean => signal?.aborted === true;
   for (const { title, run } of acts) {
+    if (isStopped()) break;
     try {
       report({ title, ok: true, outcome: await run() });
     } catch (error) {
+      // The demonstration stops, and took what the step needs.
+      if (isStopped()) break;
       failed += 1;
       report({ title, ok: false, outcome: (error as Error).message });
     }

@@ -203,13 +203,19 @@ test('the error about a port in use names the port and the remedy', async (t) =>
   await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
   t.teardown(() => holder.close());
   const { port } = holder.address() as { port: number };
-  const { status, stderr } = spawnSync(
-    process.execPath,
-    [MAIN, 'demo', '--query-addr', '127.0.0.1', '--query-port', String(port)],
-    { encoding: 'utf8', timeout: timeLimit(120_000) },
-  );
-  t.equal(status, 2);
-  t.match(stderr, `cannot listen on 127.0.0.1:${port}: another program listens there; stop it or choose another port`);
+  for (const [flag, other] of [
+    ['--query-port', '--console-port'],
+    ['--console-port', '--query-port'],
+  ] as const) {
+    const { status, stderr, stdout } = spawnSync(
+      process.execPath,
+      [MAIN, 'demo', '--query-addr', '127.0.0.1', flag, String(port), other, '0'],
+      { encoding: 'utf8', timeout: timeLimit(120_000) },
+    );
+    t.match([status, stdout], [2, /^$/], 'at the start');
+    const place = `cannot listen on 127.0.0.1:${port}`;
+    t.match(stderr, `${place}: another program listens there; stop it or choose another port (${flag})`);
+  }
 });
 
 test('KUBECONFIG names the cluster of every command that needs one outside a pod', async (t) => {

@@ -100,7 +100,11 @@ export class HttpServer {
         const [namespace = '', pod = ''] = (query.get('pod') ?? '').split('/');
         return json({ slices: use.minutes(namespace, pod, whole(query.get('since'))) });
       }),
-      ...(doctor === null ? {} : { '/api/doctor': this.#get(joined(doctorAnswer(doctor))) }),
+      '/api/doctor': this.#get(
+        doctor === null
+          ? () => plain(404, 'this agent runs no checks: its node is simulated')
+          : joined(doctorAnswer(doctor)),
+      ),
       '/api/stream': this.#get(() => ({
         status: 200,
         type: 'text/event-stream',

@@ -95,7 +95,10 @@ async function nodeFindings(cluster: GpuCluster, { agent, snapshot }: GpuNode): 
   const byHand = `kubectl --namespace ${agent.namespace} exec ${agent.name} -- gpu-manager doctor with the flags of the agent`;
   if (snapshot === null) return [finding('skipped', 'checks', 'the node cannot be asked', byHand)];
   const answer = await cluster.reader.read(agent, '/api/doctor', { timeoutMs: TIMEOUT_MS });
-  return answer.ok ? (answer.body as readonly Diagnosis[]) : [finding('failed', 'checks', answer.message, byHand)];
+  if (answer.ok) return answer.body as readonly Diagnosis[];
+  // Agents of simulated nodes, and of versions without it.
+  if (answer.code === 'not-found') return [finding('skipped', 'checks', answer.message)];
+  return [finding('failed', 'checks', answer.message, byHand)];
 }
 
 function finding(state: CheckResult['state'], check: string, what: string, advice: string | null = null): CheckResult {
