@@ -2,6 +2,8 @@
 #include "os.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -26,6 +28,15 @@ uint64_t os_wall_clock_us(void) {
 void os_sleep_until(uint64_t at_ns) {
   struct timespec at = {.tv_sec = (time_t)(at_ns / NS_PER_SECOND), .tv_nsec = (long)(at_ns % NS_PER_SECOND)};
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+void os_wait_word(const uint32_t *word, uint32_t value, uint64_t at_ns) {
+  struct timespec at = {.tv_sec = (time_t)(at_ns / NS_PER_SECOND), .tv_nsec = (long)(at_ns % NS_PER_SECOND)};
+  syscall(SYS_futex, word, FUTEX_WAIT_BITSET, value, &at, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+void os_wake_word(const uint32_t *word) {
+  syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 void os_backoff(unsigned round) {

@@ -1,6 +1,7 @@
 /**
- * Decides which slices give way to which: low slices to high ones, and slices that may borrow idle time to those from
- * which they borrow. Pure. Only slices on the same GPU compete.
+ * Decides which slices read the activity of which others: low slices give way to high ones, slices that may borrow idle
+ * time to those from which they borrow, and slices with a hard share take turns. Pure. Only slices on the same GPU
+ * compete.
  */
 import type { GivesWay, LiveLimit } from '../../../abi/limits-file.js';
 import { FLOOR_WHOLE, MAX_HIGH } from '../../../abi/vgpu-abi.js';
@@ -28,6 +29,8 @@ export const DEFAULT_LOW_FLOOR = 5;
  * it costs.
  */
 const BELIEVED_TIMES = 2;
+/** A slice waits for the turns of another for its share of the time, and so much more, in cores. */
+const BELIEVED_MORE = 15;
 
 /** A slice that publishes when it has work. */
 interface Claimant {
@@ -51,8 +54,13 @@ const isLimited = ({ share }: Limit): boolean => share < CORES_PER_GPU;
 const borrows = ({ share, softLimit, priority = 'normal' }: Limit): boolean =>
   softLimit !== null && softLimit > share && priority === 'normal';
 
-/** Whether a slice with these limits may give way to others on its GPU. */
-export const mayGiveWay = (limit: Limit): boolean => isLimited(limit) && (limit.priority === 'low' || borrows(limit));
+/** It takes turns with others of this kind. */
+const takesTurns = ({ share, softLimit, priority = 'normal' }: Limit): boolean =>
+  priority === 'normal' && (softLimit === null || softLimit <= share);
+
+/** Whether a slice with these limits may give way to others on its GPU, or take turns with them. */
+export const mayGiveWay = (limit: Limit): boolean =>
+  isLimited(limit) && (limit.priority === 'low' || borrows(limit) || takesTurns(limit));
 
 /**
  * For every slice that gives way to others on its GPU, by allocation and position of the GPU, to which; null where it
@@ -76,11 +84,17 @@ export function precedenceOf(
     }
   }
   for (const [uuid, all] of claimants) claimants.set(uuid, all.toSorted(byPrecedence).slice(0, MOST_CLAIMANTS));
+  const inTurns = new Map<string, { readonly allocation: string; readonly share: number }[]>();
+  for (const { allocation, devices } of contenders)
+    for (const { uuid, share } of devices.filter((device) => isLimited(device) && takesTurns(device)))
+      inTurns.set(uuid, [...(inTurns.get(uuid) ?? []), { allocation, share }]);
   const found = new Map<string, readonly (Precedence | null)[]>();
   for (const { allocation, devices } of contenders) {
     const precedence = devices.map((device): Precedence | null => {
       if (!mayGiveWay(device)) return null;
       const { uuid, share, priority } = device;
+      if (takesTurns(device))
+        return turnsWith((inTurns.get(uuid) ?? []).filter((one) => one.allocation !== allocation));
       const isLow = priority === 'low';
       const all = claimants.get(uuid) ?? [];
       if (!isLow && !all.some((one) => one.allocation === allocation)) return null;
@@ -101,4 +115,14 @@ export function precedenceOf(
     if (precedence.some((one) => one !== null)) found.set(allocation, precedence);
   }
   return found;
+}
+
+/** Of more slices than one reads, those with the largest shares. */
+function turnsWith(others: readonly { readonly allocation: string; readonly share: number }[]): Precedence | null {
+  const read = others.toSorted((a, b) => b.share - a.share).slice(0, MAX_HIGH);
+  if (read.length === 0) return null;
+  return {
+    before: read.map(({ allocation }) => allocation),
+    givesWay: { believed: read.map(({ share }) => Math.min(CORES_PER_GPU - 1, share + BELIEVED_MORE)), floor: 0 },
+  };
 }

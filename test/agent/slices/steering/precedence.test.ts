@@ -34,8 +34,8 @@ test('a claim is valid for twice the time that its slice may use the GPU, soft l
 });
 
 test('at most as many high slices count as a limits file has room for, and a slice of several GPUs yields on each', (t) => {
-  const many = Array.from({ length: 11 }, (_, index) => contender(`high-${index}`, 5, 'high'));
-  t.equal(precedenceOf([...many, contender('low', 30, 'low')]).get('low')?.[0]?.before.length, 8);
+  const many = Array.from({ length: 40 }, (_, index) => contender(`high-${index}`, 5, 'high'));
+  t.equal(precedenceOf([...many, contender('low', 30, 'low')]).get('low')?.[0]?.before.length, 32);
   const found = precedenceOf([
     contender('low', 30, 'low', ['GPU-0', 'GPU-1', 'GPU-2']),
     contender('high', 40, 'high', ['GPU-1', 'GPU-2']),
@@ -75,11 +75,25 @@ test('slices that not all others can read borrow as the agent grants, neither cl
   const small = Array.from({ length: 63 }, (_, index) => soft(`small-${index}`, 1));
   const found = precedenceOf([...small, soft('large', 30), contender('high', 5, 'high')]);
   const parts = [...found.keys()];
-  t.same(parts, ['small-0', 'small-1', 'small-2', 'small-3', 'small-4', 'small-5', 'small-6', 'large']);
+  t.same(parts, [...small.slice(0, 31).map(({ allocation }) => allocation), 'large']);
   for (const [allocation, [precedence]] of found) {
     const others = ['high', ...parts].filter((other) => other !== allocation);
     t.same([...(precedence?.before ?? [])].toSorted(), others.toSorted(), `${allocation} reads all others`);
   }
   t.equal(precedenceOf(small.slice(0, 9)).size, 9);
+  t.end();
+});
+
+test('slices with a hard share take turns with the other ones of their GPU, and with no others', (t) => {
+  const found = precedenceOf([
+    contender('a', 30, 'normal'),
+    contender('b', 60, 'normal', ['GPU-1', 'GPU-0']),
+    contender('high', 10, 'high'),
+    { allocation: 'soft', devices: [{ uuid: 'GPU-0', share: 10, softLimit: 100, priority: 'normal' }] },
+    contender('whole', 100, 'normal'),
+  ]);
+  t.same(found.get('a'), [{ before: ['b'], givesWay: { believed: [75], floor: 0 } }]);
+  t.same(found.get('b'), [null, { before: ['a'], givesWay: { believed: [45], floor: 0 } }]);
+  t.notOk(found.has('whole'));
   t.end();
 });
