@@ -48,7 +48,8 @@ static void open_link(struct peer *peer, uint32_t device, uint32_t number) {
   vgpu_path(path, sizeof path, name);
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return;
-  if (!os_identify(fd, &file) || (is_there(peer) && file.device == peer->file.device && file.inode == peer->file.inode)) {
+  if (!os_identify(fd, &file) ||
+      (is_there(peer) && file.device == peer->file.device && file.inode == peer->file.inode)) {
     close(fd);
     return;
   }

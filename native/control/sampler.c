@@ -103,8 +103,8 @@ static bool have_events(struct sample *sample, CUcontext context) {
   return true;
 }
 
-/* Recording an event takes time on the GPU, which a sample includes once. Measured between two events in a row of a busy
- * stream, in many of the first samples and in some of the later ones. */
+/* Recording an event takes time on the GPU, which a sample includes once. Measured between two events in a row of a
+ * busy stream, in many of the first samples and in some of the later ones. */
 #define EVENT_COST_OVER 32
 #define EVENT_COST_EVERY 64u
 #define EVENT_COST_MOST_NS 5000

@@ -12,7 +12,8 @@
 #include "share_law.h"
 #include <string.h>
 
-/* A slice keeps the turn for this long after the predicted end of its launches, which does not include the switch to it. */
+/* A slice keeps the turn for this long after the predicted end of its launches, which does not include the switch to
+ * it. */
 #define LINGER_NS 300000ull
 /* A wish that was not renewed, and a busy slice that launched nothing, count for this long. */
 #define WISH_NS 20000000ull
@@ -34,14 +35,14 @@ static struct {
   bool apart;             /* the program pauses: it launches without turns */
   uint32_t peers;
   uint32_t share_ppm;
-  bool unknown;             /* the turn is held for launches of unknown cost */
-  uint64_t contended_ns;    /* when another slice was last seen to take turns */
-  uint64_t disturbed_ns;    /* when another slice was last seen to launch without turns */
-  uint64_t charged_ns;      /* of launches since `began` */
-  bool timed;               /* `began` was recorded in this turn */
-  CUcontext context;        /* of the events; NULL: there are none */
+  bool unknown;          /* the turn is held for launches of unknown cost */
+  uint64_t contended_ns; /* when another slice was last seen to take turns */
+  uint64_t disturbed_ns; /* when another slice was last seen to launch without turns */
+  uint64_t charged_ns;   /* of launches since `began` */
+  bool timed;            /* `began` was recorded in this turn */
+  CUcontext context;     /* of the events; NULL: there are none */
   CUevent began, ended;
-  uint32_t streams_count;   /* with launches of this turn */
+  uint32_t streams_count; /* with launches of this turn */
   CUstream streams[STREAMS];
 } devices[VGPU_MAX_DEVICES];
 
@@ -102,12 +103,12 @@ static void charge_belief(uint32_t device, uint32_t number, uint64_t from, uint6
 
 /* What the other slices on the GPU say. */
 struct view {
-  bool any;              /* another slice takes turns */
-  bool behind;           /* one that waits was charged less */
-  uint64_t held_until;   /* end of another slice's turn; 0: no other has the turn */
+  bool any;            /* another slice takes turns */
+  bool behind;         /* one that waits was charged less */
+  uint64_t held_until; /* end of another slice's turn; 0: no other has the turn */
   uint32_t holder;
-  uint32_t waits_for;    /* the slice that has it */
-  uint64_t least_level;  /* of those that take turns */
+  uint32_t waits_for;   /* the slice that has it */
+  uint64_t least_level; /* of those that take turns */
 };
 
 static bool goes_before(const struct vgpu_turn *a, uint64_t level, uint64_t slice) {
@@ -214,7 +215,8 @@ static int64_t settle(uint32_t device) {
   devices[device].timed = false;
   if (driver.cuEventElapsedTime(&took_ms, devices[device].began, devices[device].ended) != CUDA_SUCCESS) return 0;
   int64_t charged_ns = (int64_t)devices[device].charged_ns, more = (int64_t)((double)took_ms * 1e6) - charged_ns;
-  int64_t least = charged_ns / SETTLED_PART > (int64_t)SETTLED_LEAST_NS ? charged_ns / SETTLED_PART : (int64_t)SETTLED_LEAST_NS;
+  int64_t least =
+      charged_ns / SETTLED_PART > (int64_t)SETTLED_LEAST_NS ? charged_ns / SETTLED_PART : (int64_t)SETTLED_LEAST_NS;
   if (took_ms <= 0 || (more < least && more > -least)) return 0;
   turn_adjust(device, more);
   return more;
@@ -308,7 +310,8 @@ static void wait_for_holder(uint32_t device, const struct view *view, uint64_t n
 static void catch_up(struct vgpu_turn *turn, const struct view *view) {
   if (!view->any || view->least_level < BEHIND_NS) return;
   uint64_t level = load(&turn->level_ns), least = view->least_level - BEHIND_NS;
-  if (level < least) __atomic_compare_exchange_n(&turn->level_ns, &level, least, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  if (level < least)
+    __atomic_compare_exchange_n(&turn->level_ns, &level, least, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* Whether the slice has the turn now. */

@@ -138,7 +138,7 @@ struct vgpu_turn {
   uint64_t level_ns;        /* GPU time charged while it took turns, divided by its share: the lowest one goes next */
   uint64_t used_ns;         /* GPU time charged in this turn */
   uint32_t ended;           /* futex: number of its turns that ended */
-  uint32_t pauses; /* 1: it launches without turns, because its program pauses */
+  uint32_t pauses;          /* 1: it launches without turns, because its program pauses */
 };
 
 struct vgpu_activity {
