@@ -93,6 +93,9 @@ export class PrecedenceKeeper {
       ({ givesWay }, at) => JSON.stringify(givesWay) === JSON.stringify(precedence[at]?.givesWay),
     );
     if (holds && (precedence.length === 0 || (told?.slice === slice && told.text === text))) return;
+    // A slice that hides its turns only gives them up, so no descriptor is kept for it.
+    for (const one of precedence)
+      if (one?.inTurns === false) one.before.forEach((id) => this.#options.activity.hold(id));
     // The links are created first, so that a slice can read them when it is notified.
     await this.#options.activity.linkClaimants(
       slice.id,

@@ -15,9 +15,13 @@ export interface Contender {
   readonly devices: readonly (Limit & { readonly uuid: string })[];
 }
 
-/** The slices to which one gives way on one GPU: their allocations, and the published data about them. */
+/**
+ * The slices to which one gives way on one GPU, or with which it takes turns: their allocations, and the published data
+ * about them.
+ */
 export interface Precedence {
   readonly before: readonly string[];
+  readonly inTurns: boolean;
   readonly givesWay: GivesWay;
 }
 
@@ -106,6 +110,7 @@ export function precedenceOf(
       const cores = isLow ? lowFloor * (share / (lowShares.get(uuid) ?? share)) : share;
       return {
         before: before.map((other) => other.allocation),
+        inTurns: false,
         givesWay: {
           believed: before.map(({ believed }) => believed),
           floor: Math.max(1, Math.round((cores / CORES_PER_GPU) * FLOOR_WHOLE)),
@@ -123,6 +128,7 @@ function turnsWith(others: readonly { readonly allocation: string; readonly shar
   if (read.length === 0) return null;
   return {
     before: read.map(({ allocation }) => allocation),
+    inTurns: true,
     givesWay: { believed: read.map(({ share }) => Math.min(CORES_PER_GPU - 1, share + BELIEVED_MORE)), floor: 0 },
   };
 }

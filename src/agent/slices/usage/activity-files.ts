@@ -34,7 +34,7 @@ const MOST_BYTES = 2 ** 16;
 export class ActivityFiles {
   readonly #directoryOf: (allocation: string) => string;
   readonly #tmpfs: string | null;
-  /** Files that other slices read, open for writing: this keeps containers from taking a lease on them. */
+  /** Files on which no container can take a lease: they are open for writing. */
   readonly #open = new Map<string, number>();
   /** Slices whose links are being changed. A removal waits for it. */
   readonly #linking = new Map<string, Promise<void>>();
@@ -141,7 +141,8 @@ export class ActivityFiles {
     }
   }
 
-  #hold(allocation: string): void {
+  /** Keeps the container of a slice from taking a lease on its file, which would hide what it claims. */
+  hold(allocation: string): void {
     if (this.#open.has(allocation)) return;
     const fd = this.#openFile(allocation);
     if (fd !== null) this.#open.set(allocation, fd);
@@ -168,7 +169,6 @@ export class ActivityFiles {
   }
 
   async #link(allocation: string, claimants: readonly (readonly string[])[]): Promise<void> {
-    for (const id of claimants.flat()) this.#hold(id);
     const directory = this.#linksOf(allocation);
     const wanted = new Map(
       claimants.flatMap((others, gpu) => others.map((id, number) => [linkName(gpu, number), id] as const)),

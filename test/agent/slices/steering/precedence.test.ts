@@ -15,8 +15,8 @@ test('low slices yield to high slices of their GPU, and divide the floor by thei
     contender('elsewhere', 20, 'high', ['GPU-1']),
   ]);
   t.same([...found.keys()], ['low-a', 'low-b']);
-  t.same(found.get('low-a'), [{ before: ['high'], givesWay: { believed: [80], floor: 375 } }]);
-  t.same(found.get('low-b'), [{ before: ['high'], givesWay: { believed: [80], floor: 125 } }]);
+  t.same(found.get('low-a'), [{ before: ['high'], inTurns: false, givesWay: { believed: [80], floor: 375 } }]);
+  t.same(found.get('low-b'), [{ before: ['high'], inTurns: false, givesWay: { believed: [80], floor: 125 } }]);
   t.end();
 });
 
@@ -61,8 +61,10 @@ test('a normal slice that may borrow gives way to those that lend, up to its own
     soft('high', 10, 'high'),
   ]);
   t.same([...found.keys()], ['service', 'batch', 'low'], 'hard shares and high slices give way to none');
-  t.same(found.get('batch'), [{ before: ['high', 'service'], givesWay: { believed: [100, 40], floor: 3000 } }]);
-  t.same(found.get('low'), [{ before: ['high'], givesWay: { believed: [100], floor: 500 } }]);
+  t.same(found.get('batch'), [
+    { before: ['high', 'service'], inTurns: false, givesWay: { believed: [100, 40], floor: 3000 } },
+  ]);
+  t.same(found.get('low'), [{ before: ['high'], inTurns: false, givesWay: { believed: [100], floor: 500 } }]);
   t.equal(precedenceOf([soft('alone', 20, 'normal'), contender('hard', 10, 'normal')]).size, 0);
   t.end();
 });
@@ -92,8 +94,8 @@ test('slices with a hard share take turns with the other ones of their GPU, and 
     { allocation: 'soft', devices: [{ uuid: 'GPU-0', share: 10, softLimit: 100, priority: 'normal' }] },
     contender('whole', 100, 'normal'),
   ]);
-  t.same(found.get('a'), [{ before: ['b'], givesWay: { believed: [75], floor: 0 } }]);
-  t.same(found.get('b'), [null, { before: ['a'], givesWay: { believed: [45], floor: 0 } }]);
+  t.same(found.get('a'), [{ before: ['b'], inTurns: true, givesWay: { believed: [75], floor: 0 } }]);
+  t.same(found.get('b'), [null, { before: ['a'], inTurns: true, givesWay: { believed: [45], floor: 0 } }]);
   t.notOk(found.has('whole'));
   t.end();
 });
