@@ -27,7 +27,8 @@ uint64_t os_wall_clock_us(void) {
 
 void os_sleep_until(uint64_t at_ns) {
   struct timespec at = {.tv_sec = (time_t)(at_ns / NS_PER_SECOND), .tv_nsec = (long)(at_ns % NS_PER_SECOND)};
-  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+  /* Not the function of libc: a thread that is cancelled in its sleep would keep its locks. */
+  syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
 void os_wait_word(const uint32_t *word, uint32_t value, uint64_t at_ns) {

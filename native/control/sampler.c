@@ -10,6 +10,7 @@
 #include "overlap_sampler.h"
 #include "reported_use.h"
 #include "turn.h"
+#include "turn_work.h"
 #include "yield.h"
 #include <string.h>
 
@@ -326,7 +327,7 @@ void sampler_drop_context(CUcontext context) {
     destroy_events(sample);
   }
   anchor_drop_context(context);
-  turn_drop_context(context);
+  turn_work_drop_context(context);
   lock_release(&reading);
 }
 

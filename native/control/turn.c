@@ -1,16 +1,14 @@
 #include "turn.h"
-#include "capture.h"
 #include "control.h"
-#include "devices.h"
-#include "driver.h"
 #include "fork.h"
 #include "lock.h"
 #include "os.h"
 #include "own_activity.h"
+#include "patience.h"
 #include "pauses.h"
 #include "peers.h"
 #include "share_law.h"
-#include <string.h>
+#include "turn_work.h"
 
 /* A slice keeps the turn for this long after the predicted end of its launches, which does not include the switch to
  * it. */
@@ -26,24 +24,20 @@
 #define FREE_MOST_NS 5000000ull
 #define POLL_NS 20000ull
 #define LONG_POLL_NS 500000ull
-#define STREAMS 16u
 
 static struct {
-  struct lock lock;
-  struct vgpu_turn *turn; /* of this slice; NULL: it takes no turns */
+  struct lock lock;       /* one thread at a time takes or ends the turn; the others wait for it */
+  struct vgpu_turn *turn; /* of this slice; NULL: it never took any */
+  bool takes;             /* the slice takes turns now */
   uint64_t free_from_ns;  /* since when no slice had the turn, as this one saw it */
   bool apart;             /* the program pauses: it launches without turns */
+  bool impatient;         /* it does not wait for others */
   uint32_t peers;
   uint32_t share_ppm;
+  uint64_t counted_ns;   /* until when its turn was counted as time that it wants; 0: it has none */
   bool unknown;          /* the turn is held for launches of unknown cost */
   uint64_t contended_ns; /* when another slice was last seen to take turns */
   uint64_t disturbed_ns; /* when another slice was last seen to launch without turns */
-  uint64_t charged_ns;   /* of launches since `began` */
-  bool timed;            /* `began` was recorded in this turn */
-  CUcontext context;     /* of the events; NULL: there are none */
-  CUevent began, ended;
-  uint32_t streams_count; /* with launches of this turn */
-  CUstream streams[STREAMS];
 } devices[VGPU_MAX_DEVICES];
 
 static uint64_t hash(const char *text, size_t room) {
@@ -71,34 +65,13 @@ void turn_refresh(void) {
     devices[i].share_ppm = law_effective_ppm(live.share, 0, 0);
     devices[i].peers = live.high_count < VGPU_MAX_HIGH ? live.high_count : VGPU_MAX_HIGH;
     struct vgpu_turn *turn = takes ? &file->turns[i] : NULL;
-    if (turn != NULL && load(&turn->gpu) == 0) {
+    if (takes && load(&turn->gpu) == 0) {
       store(&turn->slice, hash(control.limits->header.allocation, sizeof control.limits->header.allocation));
       store(&turn->gpu, hash(control.limits->devices[i].uuid, sizeof control.limits->devices[i].uuid));
     }
-    __atomic_store_n(&devices[i].turn, turn, __ATOMIC_RELEASE);
+    if (takes) __atomic_store_n(&devices[i].turn, turn, __ATOMIC_RELEASE);
+    __atomic_store_n(&devices[i].takes, takes, __ATOMIC_RELEASE);
   }
-}
-
-/* What another slice says is believed for a part of the time only, which the agent derives from its share: it may claim
- * the turn without end. `level_at_ns` is a bucket of the time for which this process waited for it. */
-#define BELIEF_BURST_NS 500000000ull
-#define BELIEF_PAUSE_NS 20000000ull
-static struct belief {
-  uint64_t level_at_ns;
-  bool spent;
-} beliefs[VGPU_MAX_DEVICES][VGPU_MAX_HIGH];
-
-static bool is_believed(uint32_t device, uint32_t number, uint64_t now) {
-  struct belief *belief = &beliefs[device][number];
-  belief->spent = load(&belief->level_at_ns) + (belief->spent ? BELIEF_PAUSE_NS : 0) > now;
-  return !belief->spent;
-}
-
-static void charge_belief(uint32_t device, uint32_t number, uint64_t from, uint64_t now) {
-  uint32_t part = __atomic_load_n(&control.limits->devices[device].high_believed[number], __ATOMIC_RELAXED);
-  uint64_t level = load(&beliefs[device][number].level_at_ns);
-  if (level + BELIEF_BURST_NS < from) level = from - BELIEF_BURST_NS;
-  if (part < 100 && now > from) store(&beliefs[device][number].level_at_ns, level + (now - from) * 100 / (part + 1));
 }
 
 /* What the other slices on the GPU say. */
@@ -107,7 +80,6 @@ struct view {
   bool behind;         /* one that waits was charged less */
   uint64_t held_until; /* end of another slice's turn; 0: no other has the turn */
   uint32_t holder;
-  uint32_t waits_for;   /* the slice that has it */
   uint64_t least_level; /* of those that take turns */
 };
 
@@ -115,18 +87,34 @@ static bool goes_before(const struct vgpu_turn *a, uint64_t level, uint64_t slic
   return a->level_ns != level ? a->level_ns < level : a->slice < slice;
 }
 
+static void tell_apart(uint32_t device) {
+  bool apart = devices[device].apart || devices[device].impatient;
+  __atomic_store_n(&devices[device].turn->pauses, apart, __ATOMIC_RELAXED);
+}
+
+static void count_turn(uint32_t device, uint64_t until) {
+  if (until > devices[device].counted_ns) patience_spend(device, until - devices[device].counted_ns);
+  devices[device].counted_ns = until;
+}
+
 static struct view look(uint32_t device, uint64_t now) {
   const struct vgpu_turn *own = devices[device].turn;
   struct view view = {.least_level = UINT64_MAX};
+  if (devices[device].counted_ns != 0) count_turn(device, now);
+  devices[device].impatient = !patience_lasts(device, devices[device].share_ppm);
+  tell_apart(device);
+  if (devices[device].impatient) {
+    store(&devices[device].disturbed_ns, now);
+    return view;
+  }
   for (uint32_t i = 0; i < devices[device].peers; i++) {
     struct vgpu_turn turns[VGPU_MAX_DEVICES];
-    if (!is_believed(device, i, now)) continue;
     if (!peers_read(device, i, turns, sizeof turns, offsetof(struct vgpu_activity, turns))) continue;
     for (uint32_t at = 0; at < VGPU_MAX_DEVICES && turns[at].gpu != 0; at++) {
       const struct vgpu_turn *turn = &turns[at];
       if (turn->gpu != load(&own->gpu) || turn->busy_until_ns <= now) continue;
       if (turn->pauses) {
-        devices[device].disturbed_ns = now;
+        store(&devices[device].disturbed_ns, now);
         continue;
       }
       view.any = true;
@@ -134,113 +122,38 @@ static struct view look(uint32_t device, uint64_t now) {
       if (turn->holds_until_ns > now && turn->holds_until_ns - now <= 2 * UNKNOWN_NS) {
         view.held_until = turn->holds_until_ns;
         view.holder = i * VGPU_MAX_DEVICES + at;
-        view.waits_for = i;
       }
       if (turn->wishes_until_ns > now && goes_before(turn, load(&own->level_ns), own->slice)) view.behind = true;
     }
   }
-  if (view.any) devices[device].contended_ns = now;
+  if (view.any) store(&devices[device].contended_ns, now);
   return view;
 }
 
+static bool takes_turns(uint32_t device) {
+  return __atomic_load_n(&devices[device].takes, __ATOMIC_ACQUIRE);
+}
+
 bool turn_is_taken(uint32_t device) {
-  if (__atomic_load_n(&devices[device].turn, __ATOMIC_ACQUIRE) == NULL || devices[device].apart) return false;
-  return os_now_ns() - devices[device].contended_ns < BUSY_NS;
+  if (!takes_turns(device) || __atomic_load_n(&devices[device].apart, __ATOMIC_RELAXED)) return false;
+  return os_now_ns() - load(&devices[device].contended_ns) < BUSY_NS;
 }
 
 bool turn_is_undisturbed(uint32_t device) {
-  return turn_is_taken(device) && os_now_ns() - devices[device].disturbed_ns > BUSY_NS;
+  return turn_is_taken(device) && os_now_ns() - load(&devices[device].disturbed_ns) > BUSY_NS;
 }
 
 /* ---- the turn ---- */
-
-static void note_stream(uint32_t device, CUstream stream) {
-  for (uint32_t i = 0; i < devices[device].streams_count; i++)
-    if (devices[device].streams[i] == stream) return;
-  if (devices[device].streams_count < STREAMS) devices[device].streams[devices[device].streams_count++] = stream;
-}
-
-static bool has_work(uint32_t device) {
-  if (captures != 0) return false;
-  for (uint32_t i = 0; i < devices[device].streams_count; i++)
-    if (driver.cuStreamQuery(devices[device].streams[i]) == CUDA_ERROR_NOT_READY) return true;
-  return false;
-}
-
-/* ---- what a turn took ---- */
-
-/* A turn whose charge differs by less is not corrected: the program itself leaves small gaps. */
-#define SETTLED_PART 20u
-#define SETTLED_LEAST_NS 200000ull
-
-static bool is_alone(void) {
-  const struct vgpu_usage *usage = control.ledger.usage;
-  uint32_t processes = 0;
-  for (uint32_t i = 0; i < usage_slot_high(usage); i++)
-    processes += __atomic_load_n(&usage->slots[i].owner, __ATOMIC_RELAXED) != 0;
-  return processes == 1;
-}
-
-static bool have_events(uint32_t device, CUstream stream) {
-  CUcontext current = NULL, context = devices_stream_context(stream);
-  if (driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == NULL || current != context) return false;
-  if (devices[device].context == context) return true;
-  if (devices[device].context != NULL) return false;
-  if (driver.cuEventCreate(&devices[device].began, CU_EVENT_DEFAULT) != CUDA_SUCCESS) return false;
-  if (driver.cuEventCreate(&devices[device].ended, CU_EVENT_DEFAULT) != CUDA_SUCCESS) {
-    driver.cuEventDestroy_v2(devices[device].began);
-    return false;
-  }
-  devices[device].context = context;
-  return true;
-}
-
-static void begin_timing(uint32_t device, CUstream stream) {
-  devices[device].charged_ns = 0;
-  devices[device].timed = captures == 0 && have_events(device, stream) &&
-                          driver.cuEventRecord(devices[device].began, stream) == CUDA_SUCCESS;
-}
-
-static void end_timing(uint32_t device) {
-  if (!devices[device].timed) return;
-  devices[device].timed = captures == 0 && devices[device].streams_count == 1 &&
-                          driver.cuEventRecord(devices[device].ended, devices[device].streams[0]) == CUDA_SUCCESS;
-}
-
-/* What the launches of a turn took beyond their charge; negative: what they did not take. Nothing else ran
- * meanwhile, so the time between two events is exact. */
-static int64_t settle(uint32_t device) {
-  float took_ms;
-  if (!devices[device].timed || !is_alone() || !turn_is_undisturbed(device)) return 0;
-  devices[device].timed = false;
-  if (driver.cuEventElapsedTime(&took_ms, devices[device].began, devices[device].ended) != CUDA_SUCCESS) return 0;
-  int64_t charged_ns = (int64_t)devices[device].charged_ns, more = (int64_t)((double)took_ms * 1e6) - charged_ns;
-  int64_t least =
-      charged_ns / SETTLED_PART > (int64_t)SETTLED_LEAST_NS ? charged_ns / SETTLED_PART : (int64_t)SETTLED_LEAST_NS;
-  if (took_ms <= 0 || (more < least && more > -least)) return 0;
-  turn_adjust(device, more);
-  return more;
-}
-
-void turn_drop_context(CUcontext context) {
-  for (uint32_t i = 0; i < VGPU_MAX_DEVICES; i++) {
-    if (devices[i].context != context) continue;
-    driver.cuEventDestroy_v2(devices[i].began);
-    driver.cuEventDestroy_v2(devices[i].ended);
-    devices[i].context = NULL;
-    devices[i].timed = false;
-  }
-}
 
 /* Waits until the launches of this turn are complete, and keeps the turn until then. Returns what they took beyond
  * their charge. */
 static int64_t drain(uint32_t device, void (*waiting)(void)) {
   struct vgpu_turn *turn = devices[device].turn;
   uint64_t now = os_now_ns(), end = load(&turn->holds_until_ns) - LINGER_NS, most = now + UNKNOWN_NS;
-  end_timing(device);
+  turn_work_last(device);
   if (devices[device].unknown) end = now;
   if (end > now) most = end + UNKNOWN_NS;
-  while (has_work(device) && now < most) {
+  while (turn_work_runs(device) && now < most) {
     uint64_t left = end > now ? end - now : 0;
     if (left == 0) store(&turn->holds_until_ns, now + 2 * LINGER_NS);
     waiting();
@@ -248,13 +161,18 @@ static int64_t drain(uint32_t device, void (*waiting)(void)) {
     os_sleep_until(now + (left > LONG_POLL_NS ? LONG_POLL_NS : left > 2 * POLL_NS ? left - POLL_NS : POLL_NS));
     now = os_now_ns();
   }
-  return now < most ? settle(device) : 0;
+  int64_t excess = turn_work_excess(device);
+  if (now >= most || !turn_is_undisturbed(device)) return 0;
+  turn_adjust(device, excess);
+  return excess;
 }
 
 static void release(uint32_t device) {
   struct vgpu_turn *turn = devices[device].turn;
-  devices[device].streams_count = 0;
+  turn_work_clear(device);
   devices[device].free_from_ns = os_now_ns();
+  if (devices[device].counted_ns != 0) count_turn(device, devices[device].free_from_ns);
+  devices[device].counted_ns = 0;
   store(&turn->holds_until_ns, 0);
   store(&turn->used_ns, 0);
   __atomic_fetch_add(&turn->ended, 1, __ATOMIC_SEQ_CST);
@@ -267,9 +185,14 @@ static bool holds(const struct vgpu_turn *turn, uint64_t now) {
 
 int64_t turn_end(uint32_t device, void (*waiting)(void)) {
   struct vgpu_turn *turn = __atomic_load_n(&devices[device].turn, __ATOMIC_ACQUIRE);
+  int64_t more = 0;
   if (turn == NULL || !holds(turn, os_now_ns())) return 0;
-  int64_t more = drain(device, waiting);
-  release(device);
+  lock_take(&devices[device].lock);
+  if (holds(turn, os_now_ns())) {
+    more = drain(device, waiting);
+    release(device);
+  }
+  lock_release(&devices[device].lock);
   return more;
 }
 
@@ -284,26 +207,31 @@ static void extend(uint32_t device, CUstream stream, uint64_t gpu_ns, bool unkno
   store(&turn->busy_until_ns, now + BUSY_NS);
   __atomic_fetch_add(&turn->used_ns, gpu_ns, __ATOMIC_RELAXED);
   __atomic_fetch_add(&turn->level_ns, law_wall_ns(gpu_ns, devices[device].share_ppm, 0), __ATOMIC_RELAXED);
-  if (load(&turn->used_ns) == gpu_ns && devices[device].streams_count == 0) begin_timing(device, stream);
-  devices[device].charged_ns += gpu_ns;
-  note_stream(device, stream);
+  turn_work_add(device, stream, gpu_ns);
+}
+
+static bool still_holds(uint32_t device, uint32_t holder, struct vgpu_turn *turn) {
+  size_t offset = offsetof(struct vgpu_activity, turns) + holder % VGPU_MAX_DEVICES * sizeof *turn;
+  return peers_read(device, holder / VGPU_MAX_DEVICES, turn, sizeof *turn, offset) &&
+         turn->holds_until_ns > os_now_ns();
 }
 
 static void wait_for_holder(uint32_t device, const struct view *view, uint64_t now) {
   uint64_t until = view->held_until > now ? view->held_until : now + POLL_NS;
   size_t offset = offsetof(struct vgpu_activity, turns) + view->holder % VGPU_MAX_DEVICES * sizeof(struct vgpu_turn) +
                   offsetof(struct vgpu_turn, ended);
-  uint32_t number = view->holder / VGPU_MAX_DEVICES, ended;
-  const uint32_t *word = view->held_until == 0 ? NULL : peers_word(device, number, offset);
-  if (view->behind || word == NULL || !peers_read(device, number, &ended, sizeof ended, offset)) {
+  struct vgpu_turn turn;
+  const uint32_t *word = view->held_until == 0 ? NULL : peers_word(device, view->holder / VGPU_MAX_DEVICES, offset);
+  if (view->behind || word == NULL) {
     os_sleep_until(until < now + LONG_POLL_NS ? until + POLL_NS : now + LONG_POLL_NS);
     return;
   }
-  struct vgpu_turn still;
-  if (!peers_read(device, number, &still, sizeof still, offset - offsetof(struct vgpu_turn, ended)) ||
-      still.holds_until_ns <= now)
-    return;
-  os_wait_word(word, ended, until < now + WISH_NS / 2 ? until : now + WISH_NS / 2);
+  if (!still_holds(device, view->holder, &turn)) return;
+  uint64_t most = until < now + WISH_NS / 2 ? until : now + WISH_NS / 2;
+  os_wait_word(word, turn.ended, most);
+  /* Another slice may wake its peers as often as it likes, and may have cut its file. */
+  now = os_now_ns();
+  if (now < most && still_holds(device, view->holder, &turn)) os_sleep_until(now + LONG_POLL_NS);
 }
 
 /* A slice that comes back goes on from where the others are. */
@@ -317,6 +245,9 @@ static void catch_up(struct vgpu_turn *turn, const struct view *view) {
 /* Whether the slice has the turn now. */
 static bool seize(uint32_t device, uint64_t now) {
   struct vgpu_turn *turn = devices[device].turn;
+  /* A turn that ended by itself. */
+  if (devices[device].counted_ns != 0) count_turn(device, load(&turn->holds_until_ns));
+  devices[device].counted_ns = 0;
   struct view view = look(device, now);
   catch_up(turn, &view);
   /* A slice that waits for the turn takes it soon: otherwise its wish is not believed. */
@@ -324,26 +255,27 @@ static bool seize(uint32_t device, uint64_t now) {
   if (view.held_until != 0 || (view.behind && now < devices[device].free_from_ns + FREE_MOST_NS)) {
     store(&turn->wishes_until_ns, now + WISH_NS);
     wait_for_holder(device, &view, now);
-    if (view.held_until != 0) charge_belief(device, view.waits_for, now, os_now_ns());
+    patience_spend(device, os_now_ns() - now);
     return false;
   }
   store(&turn->holds_until_ns, now + LINGER_NS);
   store(&turn->used_ns, 0);
+  devices[device].counted_ns = now;
   /* Two slices may have seen no holder at the same time: one of them sees the other now. */
   view = look(device, now);
   if (view.held_until != 0 && view.behind) {
     store(&turn->holds_until_ns, 0);
+    devices[device].counted_ns = 0;
     return false;
   }
   return true;
 }
 
-int64_t turn_take(uint32_t device, CUstream stream, uint64_t gpu_ns, bool unknown, void (*waiting)(void)) {
-  struct vgpu_turn *turn = __atomic_load_n(&devices[device].turn, __ATOMIC_ACQUIRE);
-  if (turn == NULL) return 0;
+static int64_t take(uint32_t device, CUstream stream, uint64_t gpu_ns, bool unknown, void (*waiting)(void)) {
+  struct vgpu_turn *turn = devices[device].turn;
   uint64_t now = os_now_ns();
-  devices[device].apart = pauses_are_long(gpu_ns);
-  __atomic_store_n(&turn->pauses, devices[device].apart, __ATOMIC_RELAXED);
+  __atomic_store_n(&devices[device].apart, pauses_are_long(gpu_ns), __ATOMIC_RELAXED);
+  tell_apart(device);
   store(&turn->busy_until_ns, now + BUSY_NS);
   if (devices[device].apart) {
     if (load(&turn->holds_until_ns) != 0) release(device);
@@ -359,6 +291,7 @@ int64_t turn_take(uint32_t device, CUstream stream, uint64_t gpu_ns, bool unknow
       if (view.any && view.behind) {
         more = drain(device, waiting);
         release(device);
+        now = os_now_ns();
         mine = false;
       } else if (until > now + TURN_NS / 2) {
         waiting();
@@ -369,12 +302,20 @@ int64_t turn_take(uint32_t device, CUstream stream, uint64_t gpu_ns, bool unknow
         store(&turn->used_ns, 0);
       }
     }
-    if (mine || seize(device, now)) break;
+    if (mine || !takes_turns(device) || seize(device, now)) break;
     waiting();
     now = os_now_ns();
     store(&turn->busy_until_ns, now + BUSY_NS);
   }
   extend(device, stream, gpu_ns, unknown, os_now_ns());
+  return more;
+}
+
+int64_t turn_take(uint32_t device, CUstream stream, uint64_t gpu_ns, bool unknown, void (*waiting)(void)) {
+  if (!takes_turns(device)) return 0;
+  lock_take(&devices[device].lock);
+  int64_t more = take(device, stream, gpu_ns, unknown, waiting);
+  lock_release(&devices[device].lock);
   return more;
 }
 
@@ -386,9 +327,8 @@ void turn_adjust(uint32_t device, int64_t by_ns) {
   __atomic_fetch_add(&turn->level_ns, by_ns < 0 ? -wall : wall, __ATOMIC_RELAXED);
 }
 
-/* The turn belongs to the slice, the launches to the parent. */
 static void reset(void) {
   for (uint32_t i = 0; i < VGPU_MAX_DEVICES; i++)
-    devices[i].streams_count = 0, devices[i].context = NULL, devices[i].timed = false;
+    devices[i].lock.taken = 0;
 }
 AFTER_FORK(reset)

@@ -31,9 +31,6 @@ int64_t turn_end(uint32_t device, void (*waiting)(void));
 bool turn_is_taken(uint32_t device);
 bool turn_is_undisturbed(uint32_t device);
 
-/* Releases the events of a context that is about to be destroyed. */
-void turn_drop_context(CUcontext context);
-
 /* Corrects what the slice was charged (negative: charged too much). */
 void turn_adjust(uint32_t device, int64_t by_ns);
 

@@ -80,7 +80,7 @@ struct vgpu_device_identity {
   char uuid[64];       /* as NVML prints it: "GPU-..." or "MIG-..." */
   char pci_bus_id[32]; /* "00000000:3B:00.0"; used when the UUID is not available */
   /* not an identity, changed in place: per slice that this one gives way to, hundredths of the time for which its
-   * claims are believed */
+   * claims are believed; 0 for those with which it takes turns */
   uint8_t high_believed[VGPU_MAX_HIGH];
 };
 

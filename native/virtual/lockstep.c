@@ -12,6 +12,7 @@
  *     LOCKSTEP_LATE   this program joins at its first sleep, and starts the others before
  */
 #define _GNU_SOURCE
+#include "lockstep.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -28,19 +28,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 64, READ_NS = 400, YIELD_NS = 3000, POLL_NS = 10000 };
+enum { READ_NS = 400, YIELD_NS = 3000, POLL_NS = 10000 };
 static const uint64_t SECOND_NS = 1000000000, BEGIN_NS = 1000000000000;
 
-struct shared {
-  _Atomic uint32_t turn; /* futex: 1 + the program that runs; 0: not all have joined */
-  _Atomic uint32_t joined;
-  struct {
-    _Atomic uint32_t pid; /* 0: it has ended */
-    _Atomic uint64_t at_ns;
-  } programs[MOST];
-};
-
-static struct shared *shared;
+static struct lockstep *shared;
 static uint32_t self;
 static bool has_joined;
 static uint64_t now_ns;
@@ -48,18 +39,18 @@ static long (*real_syscall)(long, ...);
 
 /* Passes the turn to the program with the earliest time. */
 static void pass_turn(void) {
-  uint32_t next = MOST;
+  uint32_t next = LOCKSTEP_MOST;
   uint64_t earliest = UINT64_MAX;
-  for (uint32_t i = 0; i < MOST; i++) {
+  for (uint32_t i = 0; i < LOCKSTEP_MOST; i++) {
     if (atomic_load(&shared->programs[i].pid) == 0) continue;
     uint64_t at_ns = atomic_load(&shared->programs[i].at_ns);
     if (at_ns >= earliest) continue;
     earliest = at_ns;
     next = i;
   }
-  if (next == MOST) return;
+  if (next == LOCKSTEP_MOST) return;
   atomic_store(&shared->turn, next + 1);
-  if (next != self) real_syscall(SYS_futex, &shared->turn, FUTEX_WAKE, MOST, NULL, NULL, 0);
+  if (next != self) real_syscall(SYS_futex, &shared->turn, FUTEX_WAKE, LOCKSTEP_MOST, NULL, NULL, 0);
 }
 
 /* A program that was killed while it ran, or while it waited, takes no further part. */
@@ -85,7 +76,7 @@ static void join(void) {
   uint32_t count = (uint32_t)atoi(getenv("LOCKSTEP_COUNT"));
   const char *number = getenv("LOCKSTEP_NUMBER");
   self = number == NULL ? 0 : (uint32_t)atoi(number);
-  if (self >= MOST || count > MOST) abort();
+  if (self >= LOCKSTEP_MOST || count > LOCKSTEP_MOST) abort();
   now_ns = BEGIN_NS + self;
   atomic_store(&shared->programs[self].at_ns, now_ns);
   atomic_store(&shared->programs[self].pid, (uint32_t)getpid());
@@ -99,6 +90,8 @@ static void sleep_until(uint64_t at_ns) {
   atomic_store(&shared->programs[self].at_ns, now_ns);
   pass_turn();
   await_turn();
+  /* Another program may have stopped this one until later. */
+  now_ns = atomic_load(&shared->programs[self].at_ns);
 }
 
 __attribute__((constructor)) static void begin(void) {
@@ -186,6 +179,8 @@ __attribute__((visibility("default"))) long syscall(long number, ...) {
     a[i] = va_arg(list, long);
   va_end(list);
   int call = (int)a[1] & FUTEX_CMD_MASK;
+  if (shared != NULL && number == SYS_clock_nanosleep)
+    return clock_nanosleep((clockid_t)a[0], (int)a[1], (const struct timespec *)a[2], NULL);
   if (shared != NULL && number == SYS_futex && (call == FUTEX_WAIT || call == FUTEX_WAIT_BITSET))
     return wait_for_word((_Atomic uint32_t *)a[0], (int)a[1], (uint32_t)a[2], (const struct timespec *)a[3]);
   return real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);

@@ -2,7 +2,7 @@
 $(BUILD)/virtual/lockstep.so: $(BUILD)/virtual/lockstep.o
 	$(CC) -shared $^ $(LDFLAGS) -ldl -o $@
 
-$(BUILD)/virtual/rows: $(BUILD)/virtual/rows.o $(call SIM_OBJECTS,$(SIM_MACHINE))
+$(BUILD)/virtual/rows: $(BUILD)/virtual/rows.o $(BUILD)/virtual/lie.o $(call SIM_OBJECTS,$(SIM_MACHINE))
 	$(CC) $^ $(LDFLAGS) -lpthread -o $@
 
 ALL += $(BUILD)/virtual/lockstep.so $(BUILD)/virtual/rows

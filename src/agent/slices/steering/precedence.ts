@@ -33,8 +33,6 @@ export const DEFAULT_LOW_FLOOR = 5;
  * it costs.
  */
 const BELIEVED_TIMES = 2;
-/** A slice waits for the turns of another for its share of the time, and so much more, in cores. */
-const BELIEVED_MORE = 15;
 
 /** A slice that publishes when it has work. */
 interface Claimant {
@@ -122,13 +120,16 @@ export function precedenceOf(
   return found;
 }
 
-/** Of more slices than one reads, those with the largest shares. */
+/**
+ * Of more slices than one reads, those with the largest shares. How long it waits for them depends on what it gets
+ * itself, not on what is believed of each.
+ */
 function turnsWith(others: readonly { readonly allocation: string; readonly share: number }[]): Precedence | null {
   const read = others.toSorted((a, b) => b.share - a.share).slice(0, MAX_HIGH);
   if (read.length === 0) return null;
   return {
     before: read.map(({ allocation }) => allocation),
     inTurns: true,
-    givesWay: { believed: read.map(({ share }) => Math.min(CORES_PER_GPU - 1, share + BELIEVED_MORE)), floor: 0 },
+    givesWay: { believed: read.map(() => 0), floor: 0 },
   };
 }

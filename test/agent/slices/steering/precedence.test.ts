@@ -94,8 +94,8 @@ test('slices with a hard share take turns with the other ones of their GPU, and 
     { allocation: 'soft', devices: [{ uuid: 'GPU-0', share: 10, softLimit: 100, priority: 'normal' }] },
     contender('whole', 100, 'normal'),
   ]);
-  t.same(found.get('a'), [{ before: ['b'], inTurns: true, givesWay: { believed: [75], floor: 0 } }]);
-  t.same(found.get('b'), [null, { before: ['a'], inTurns: true, givesWay: { believed: [45], floor: 0 } }]);
+  t.same(found.get('a'), [{ before: ['b'], inTurns: true, givesWay: { believed: [0], floor: 0 } }]);
+  t.same(found.get('b'), [null, { before: ['a'], inTurns: true, givesWay: { believed: [0], floor: 0 } }]);
   t.notOk(found.has('whole'));
   t.end();
 });
