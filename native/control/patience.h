@@ -1,7 +1,7 @@
 /*
  * How long a slice waits for the turns of others. They write about themselves what they like: that they have the turn
- * without end, or that they were charged less and wish it. So the slice waits for all of them together only as long as
- * it gets PROMISED_PART of its share. Then it launches, whatever they say, until it got that.
+ * without end, or that they were charged less and wait for it. So the slice waits for all of them together only as long
+ * as it gets PROMISED_PART of its share. Then it launches, whatever they say, until it got that.
  */
 #ifndef VGPU_PATIENCE_H
 #define VGPU_PATIENCE_H

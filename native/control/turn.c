@@ -13,7 +13,7 @@
 /* A slice keeps the turn for this long after the predicted end of its launches, which does not include the switch to
  * it. */
 #define LINGER_NS 300000ull
-/* A wish that was not renewed, and a busy slice that launched nothing, count for this long. */
+/* A wait for the turn that was not renewed, and a busy slice that launched nothing, count for this long. */
 #define WISH_NS 20000000ull
 #define BUSY_NS 200000000ull
 /* Launches of unknown cost hold the turn for at most this long, and so does a turn whose launches do not end: they may
@@ -30,7 +30,7 @@ static struct {
   struct vgpu_turn *turn; /* of this slice; NULL: it never took any */
   bool takes;             /* the slice takes turns now */
   uint64_t free_from_ns;  /* since when no slice had the turn, as this one saw it */
-  bool apart;             /* the program pauses: it launches without turns */
+  bool apart;             /* it launches without turns: the program pauses, or has several processes */
   bool impatient;         /* it does not wait for others */
   uint32_t peers;
   uint32_t share_ppm;
@@ -250,7 +250,7 @@ static bool seize(uint32_t device, uint64_t now) {
   devices[device].counted_ns = 0;
   struct view view = look(device, now);
   catch_up(turn, &view);
-  /* A slice that waits for the turn takes it soon: otherwise its wish is not believed. */
+  /* A slice that waits for the turn takes it soon: otherwise it does not count as one. */
   if (view.held_until != 0 || !view.behind) devices[device].free_from_ns = now;
   if (view.held_until != 0 || (view.behind && now < devices[device].free_from_ns + FREE_MOST_NS)) {
     store(&turn->wishes_until_ns, now + WISH_NS);
@@ -271,10 +271,17 @@ static bool seize(uint32_t device, uint64_t now) {
   return true;
 }
 
+/* Processes of one slice switch between their contexts in its turn, and do not know of each other's launches. */
+static bool has_siblings(uint32_t device) {
+  return usage_launchers(control.ledger.usage, device) > 1 &&
+         (!usage_reclaim_rarely(control.ledger.usage, &control.self) ||
+          usage_launchers(control.ledger.usage, device) > 1);
+}
+
 static int64_t take(uint32_t device, CUstream stream, uint64_t gpu_ns, bool unknown, void (*waiting)(void)) {
   struct vgpu_turn *turn = devices[device].turn;
   uint64_t now = os_now_ns();
-  __atomic_store_n(&devices[device].apart, pauses_are_long(gpu_ns), __ATOMIC_RELAXED);
+  __atomic_store_n(&devices[device].apart, pauses_are_long(gpu_ns) || has_siblings(device), __ATOMIC_RELAXED);
   tell_apart(device);
   store(&turn->busy_until_ns, now + BUSY_NS);
   if (devices[device].apart) {

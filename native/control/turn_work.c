@@ -1,10 +1,10 @@
 #include "turn_work.h"
 #include "capture.h"
-#include "control.h"
 #include "devices.h"
 #include "driver.h"
 #include "fork.h"
 #include "lock.h"
+#include "vgpu_abi.h"
 
 #define STREAMS 16u
 /* A charge that differs by less is not corrected: the program itself leaves small gaps. */
@@ -21,14 +21,6 @@ static struct {
   CUcontext context; /* of the events; NULL: there are none */
   CUevent began, ended;
 } works[VGPU_MAX_DEVICES];
-
-static bool is_alone(void) {
-  const struct vgpu_usage *usage = control.ledger.usage;
-  uint32_t processes = 0;
-  for (uint32_t i = 0; i < usage_slot_high(usage); i++)
-    processes += __atomic_load_n(&usage->slots[i].owner, __ATOMIC_RELAXED) != 0;
-  return processes == 1;
-}
 
 static bool have_events(uint32_t device, CUstream stream) {
   CUcontext current = NULL, context = devices_stream_context(stream);
@@ -83,7 +75,7 @@ void turn_work_last(uint32_t device) {
 int64_t turn_work_excess(uint32_t device) {
   float took_ms = 0;
   lock_take(&works[device].lock);
-  bool timed = works[device].timed && is_alone() &&
+  bool timed = works[device].timed &&
                driver.cuEventElapsedTime(&took_ms, works[device].began, works[device].ended) == CUDA_SUCCESS;
   int64_t charged_ns = (int64_t)works[device].charged_ns;
   works[device].timed = false;
