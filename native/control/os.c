@@ -112,15 +112,6 @@ void os_unmap_memory(void *memory, size_t size) {
   if (memory != NULL) munmap(memory, size);
 }
 
-/* O_NONBLOCK: another container may hold a lease on the file, and open would wait for it. */
-long os_read_now(const char *path, void *data, size_t room) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return -errno;
-  ssize_t got = read(fd, data, room);
-  close(fd);
-  return got > 0 ? got : 0;
-}
-
 bool os_is_directory(const char *path) {
   int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return errno != ENOENT && errno != ENOTDIR;

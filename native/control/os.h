@@ -47,9 +47,6 @@ void *os_map_file(const char *path, size_t size, bool writable, struct os_file *
 void *os_map_memory(size_t size);
 void os_unmap_memory(void *memory, size_t size);
 
-/* Reads the beginning of a file into `data` without blocking; returns the bytes read, -errno if it cannot be opened. */
-long os_read_now(const char *path, void *data, size_t room);
-
 bool os_is_directory(const char *path);
 
 #endif

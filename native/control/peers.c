@@ -2,10 +2,13 @@
 #include "control.h"
 #include "directory.h"
 #include "fork.h"
+#include "limits.h"
 #include "lock.h"
 #include "os.h"
 #include "vgpu_abi.h"
+#include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -35,7 +38,7 @@ static void forget(struct peer *peer) {
 }
 
 /* O_NONBLOCK: the other container may hold a lease on the file, and open would wait for it. */
-static void open_link(struct peer *peer, uint32_t device, uint32_t number) {
+static int open_link(struct peer *peer, uint32_t device, uint32_t number) {
   char name[] = VGPU_HIGH_DIRECTORY "/00.00";
   char path[512];
   struct os_file file;
@@ -46,15 +49,18 @@ static void open_link(struct peer *peer, uint32_t device, uint32_t number) {
   digits[number < 10 ? 3 : 4] = (char)('0' + number % 10);
   digits[number < 10 ? 4 : 5] = 0;
   vgpu_path(path, sizeof path, name);
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return;
+  /* What a process sees that has left its directory says nothing. */
+  if (!limits_are_in_reach()) return EACCES;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return errno;
   if (!os_identify(fd, &file) ||
       (is_there(peer) && file.device == peer->file.device && file.inode == peer->file.inode)) {
     close(fd);
-    return;
+    return 0;
   }
   forget(peer);
   *peer = (struct peer){.open = true, .fd = fd, .file = file};
+  return 0;
 }
 
 void peers_refresh(void) {
@@ -72,13 +78,13 @@ void peers_refresh(void) {
   lock_release(&lock);
 }
 
-bool peers_read(uint32_t device, uint32_t number, void *part, size_t size, size_t offset) {
+long peers_read(uint32_t device, uint32_t number, void *part, size_t size, size_t offset) {
   struct peer *peer = &peers[device][number];
   lock_take(&lock);
-  if (!is_there(peer)) open_link(peer, device, number);
-  bool read = is_there(peer) && pread(peer->fd, part, size, (off_t)offset) == (ssize_t)size;
+  int error = is_there(peer) ? 0 : open_link(peer, device, number);
+  long got = error != 0 ? -error : pread(peer->fd, part, size, (off_t)offset);
   lock_release(&lock);
-  return read;
+  return got;
 }
 
 const uint32_t *peers_word(uint32_t device, uint32_t number, size_t offset) {

@@ -3,7 +3,6 @@
 #ifndef VGPU_PEERS_H
 #define VGPU_PEERS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,8 +10,9 @@
  * files stay readable in a program that later runs out of descriptors or changes its root. */
 void peers_refresh(void);
 
-/* Reads a part of the file behind a link. False: it cannot be read. */
-bool peers_read(uint32_t device, uint32_t number, void *part, size_t size, size_t offset);
+/* Reads a part of the file behind a link. Returns the bytes read, fewer where the file is cut; -errno if it cannot be
+ * opened, -EACCES for a process that cannot reach its slice's directory. */
+long peers_read(uint32_t device, uint32_t number, void *part, size_t size, size_t offset);
 
 /* The address of a word of the file, for futex calls only; NULL if it cannot be mapped. */
 const uint32_t *peers_word(uint32_t device, uint32_t number, size_t offset);

@@ -109,7 +109,7 @@ static struct view look(uint32_t device, uint64_t now) {
   }
   for (uint32_t i = 0; i < devices[device].peers; i++) {
     struct vgpu_turn turns[VGPU_MAX_DEVICES];
-    if (!peers_read(device, i, turns, sizeof turns, offsetof(struct vgpu_activity, turns))) continue;
+    if (peers_read(device, i, turns, sizeof turns, offsetof(struct vgpu_activity, turns)) != sizeof turns) continue;
     for (uint32_t at = 0; at < VGPU_MAX_DEVICES && turns[at].gpu != 0; at++) {
       const struct vgpu_turn *turn = &turns[at];
       if (turn->gpu != load(&own->gpu) || turn->busy_until_ns <= now) continue;
@@ -212,7 +212,7 @@ static void extend(uint32_t device, CUstream stream, uint64_t gpu_ns, bool unkno
 
 static bool still_holds(uint32_t device, uint32_t holder, struct vgpu_turn *turn) {
   size_t offset = offsetof(struct vgpu_activity, turns) + holder % VGPU_MAX_DEVICES * sizeof *turn;
-  return peers_read(device, holder / VGPU_MAX_DEVICES, turn, sizeof *turn, offset) &&
+  return peers_read(device, holder / VGPU_MAX_DEVICES, turn, sizeof *turn, offset) == sizeof *turn &&
          turn->holds_until_ns > os_now_ns();
 }
 

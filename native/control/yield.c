@@ -4,11 +4,11 @@
 #include "control.h"
 #include "driver.h"
 #include "fork.h"
-#include "limits.h"
 #include "os.h"
 #include "peers.h"
 #include "share_law.h"
 #include "vgpu_abi.h"
+#include <errno.h>
 #include <string.h>
 
 /* How often claims are read while a launch waits. */
@@ -30,13 +30,14 @@ static struct belief {
   uint32_t spent; /* not accepted again until there is credit of BELIEF_PAUSE_NS */
 } beliefs[VGPU_MAX_DEVICES][VGPU_MAX_HIGH];
 
-/* A file that cannot be read claims: the slice must give way to it all the same. */
+/* A file that cannot be opened counts as a claim: a process without free descriptors would not yield otherwise, and the
+ * other container gains no more by closing its file than by a claim. Without a file there is none. */
 static bool claims(uint32_t device, uint32_t number, uint64_t now) {
   uint64_t claimed_until_ns[VGPU_MAX_PROCESSES];
-  if (!peers_read(device, number, claimed_until_ns, sizeof claimed_until_ns,
-                  offsetof(struct vgpu_activity, claimed_until_ns)))
-    return true;
-  for (size_t i = 0; i < VGPU_MAX_PROCESSES; i++)
+  long read = peers_read(device, number, claimed_until_ns, sizeof claimed_until_ns,
+                         offsetof(struct vgpu_activity, claimed_until_ns));
+  if (read < 0) return read != -ENOENT;
+  for (size_t i = 0; i < (size_t)read / sizeof claimed_until_ns[0]; i++)
     if (claimed_until_ns[i] > now && claimed_until_ns[i] - now <= VGPU_CLAIM_MOST_NS) return true;
   return false;
 }
@@ -59,10 +60,8 @@ static bool is_believed(uint32_t device, uint32_t number, uint64_t now) {
 static uint32_t claimants(uint32_t device, const struct vgpu_device_live *live, uint64_t now) {
   uint32_t count = live->high_count < VGPU_MAX_HIGH ? live->high_count : VGPU_MAX_HIGH;
   uint32_t found = 0;
-  /* What a process sees that has left its directory says nothing. */
-  bool blind = !limits_are_in_reach();
   for (uint32_t i = 0; i < count; i++)
-    if (is_believed(device, i, now) && (blind || claims(device, i, now))) found |= 1u << i;
+    if (is_believed(device, i, now) && claims(device, i, now)) found |= 1u << i;
   return found;
 }
 
