@@ -65,7 +65,8 @@ export const GOALS: readonly Goal[] = [
     const row = `high beside low, ${kernels} kernels`;
     return [
       { figure: `${row}: p99 beyond one kernel of the batch`, most: 1.2 },
-      { figure: `${row}: the batch's part of what the service leaves`, least: 0.9 },
+      // Changes between the contexts take 6 % of the GPU, 7 % with 20 ms kernels.
+      { figure: `${row}: the batch's part of what the service leaves`, least: 0.85 },
     ].map((goal) => of('latency', 'priority', 'the service alone; all that it leaves', goal));
   }),
 

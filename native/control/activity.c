@@ -1,10 +1,11 @@
 #include "activity.h"
 #include "control.h"
-#include "directory.h"
 #include "fork.h"
 #include "gate_state.h"
 #include "lock.h"
 #include "os.h"
+#include "own_activity.h"
+#include "pauses.h"
 #include "vgpu_abi.h"
 #include <string.h>
 
@@ -73,18 +74,9 @@ static void learn_pause(uint64_t took_ns) {
     here.pause_ns -= (here.pause_ns - took_ns) / 2;
 }
 
-/* Containers created by an older agent have no such file and publish no claims. */
-static void map_file(void) {
-  char path[512];
-  int error;
-  if (here.file != NULL) return;
-  vgpu_path(path, sizeof path, VGPU_ACTIVITY_FILE);
-  here.file = os_map_file(path, sizeof *here.file, true, NULL, &error);
-}
-
 void activity_set(enum activity activity) {
   lock_take(&here.lock);
-  if (activity != ACTIVITY_NONE) map_file();
+  if (activity != ACTIVITY_NONE) here.file = own_activity();
   if (here.file == NULL) activity = ACTIVITY_NONE;
   if (activity == ACTIVITY_NONE && activity_is_on()) {
     clear();
@@ -127,6 +119,7 @@ void activity_launch(CUstream stream, uint64_t gpu_ns) {
 }
 
 uint64_t activity_wait(void) {
+  pauses_end();
   lock_take(&here.lock);
   uint64_t mark = here.launches;
   here.waiting++;
@@ -136,6 +129,7 @@ uint64_t activity_wait(void) {
 }
 
 static void end_wait(void) {
+  pauses_begin();
   if (here.waiting > 0) here.waiting--;
   uint64_t now = os_now_ns();
   if (here.count == 0 && !here.more) {

@@ -14,11 +14,12 @@ enum activity {
   ACTIVITY_NONE = 0,
   ACTIVITY_OF_TOKENS,   /* claims when a thread takes tokens, for all launches that these are for */
   ACTIVITY_OF_LAUNCHES, /* claims at each launch: a high slice */
+  ACTIVITY_OF_TURNS,    /* no claims: only notes when the program waits, see pauses.h */
 };
 
 extern uint32_t activity_now __attribute__((visibility("hidden")));
 
-/* Whether the slice publishes claims. Costs a load. */
+/* Whether waits of the program are noted. Costs a load. */
 static inline bool activity_is_on(void) {
   return __builtin_expect(__atomic_load_n(&activity_now, __ATOMIC_RELAXED) != ACTIVITY_NONE, 0);
 }

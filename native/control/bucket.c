@@ -3,6 +3,7 @@
 #include "os.h"
 #include "reported_use.h"
 #include "share_law.h"
+#include "turn.h"
 
 /* Limits may change while a thread sleeps. */
 #define LONGEST_SLEEP_NS 50000000ull
@@ -119,6 +120,7 @@ static void adjust(uint32_t device, int64_t by_ns) {
 }
 
 void bucket_adjust(uint32_t device, int64_t by_ns) {
+  if (by_ns == 0) return;
   adjust(device, by_ns);
   reported_use_charged(device, by_ns);
 }
@@ -145,8 +147,15 @@ void bucket_take(uint32_t device, uint64_t gpu_ns, void (*waiting)(void)) {
     if (!limits_share_is_limited(&live)) break;
     uint64_t level = __atomic_load_n(&usage->level_at_ns, __ATOMIC_ACQUIRE);
     uint64_t wait = law_wait_ns(level, now);
+    /* A turn is used as a whole: its tokens are taken ahead. */
+    if (wait > 0 && waited_from == 0 && turn_is_taken(device) && wait <= wall_of(device, &live, TURN_NS, now)) wait = 0;
     if (wait > 0) {
-      if (waited_from == 0) waited_from = now;
+      if (waited_from == 0) {
+        waited_from = now;
+        bucket_adjust(device, turn_end(device, waiting));
+        now = os_now_ns();
+        continue;
+      }
       waiting();
       if (give_back(device, &live, wait, now)) {
         now = os_now_ns();

@@ -9,6 +9,7 @@
 /* Interruptions only lengthen a sample. If at least this part of the cluster lies in its lowest quarter, that quarter
  * holds the uninterrupted samples. */
 #define QUARTILES 4u
+#define STAMP_STEP_NS 600u
 #define QUARTILE_LEAST_PPM 250000u
 #define QUARTILE_OVER 64
 #define MEAN_OVER 16
@@ -67,6 +68,9 @@ static uint64_t mean_within(uint64_t mean_ns, uint64_t lowest_ns, uint64_t end, 
 static void learn_cluster(struct estimate *estimate, uint64_t sample_ns) {
   uint64_t low = lowest(estimate);
   uint64_t end = cluster_end(low), quartile_end = low + (end - low) / QUARTILES;
+  /* Of a short kernel, samples differ by the step of the driver's time stamps. */
+  if (quartile_end < low + STAMP_STEP_NS) quartile_end = low + STAMP_STEP_NS;
+  if (end < quartile_end) end = quartile_end;
   estimate->cluster_ns = mean_within(estimate->cluster_ns, low, end, sample_ns);
   estimate->quartile_ns = mean_within(estimate->quartile_ns, low, quartile_end, sample_ns);
   if (sample_ns > end) return;

@@ -5,6 +5,9 @@
 #include "driver.h"
 #include "fork.h"
 #include "os.h"
+#include "pauses.h"
+#include "peers.h"
+#include "turn.h"
 #include "yield.h"
 
 /* Upper bound of the credit that a thread takes from the bucket at once. A thread starts with less and doubles the
@@ -33,8 +36,10 @@ void gate_refresh(void) {
     limited |= 1u << i;
     if (live.priority == VGPU_PRIORITY_HIGH)
       activity = ACTIVITY_OF_LAUNCHES;
-    else if (activity == ACTIVITY_NONE && limits_share_is_lent(&live))
+    else if (activity != ACTIVITY_OF_LAUNCHES && limits_share_is_lent(&live))
       activity = ACTIVITY_OF_TOKENS;
+    else if (activity == ACTIVITY_NONE && live.high_count > 0)
+      activity = ACTIVITY_OF_TURNS;
   }
   atomic_store_explicit(&gate.open_at, NEVER_OPEN, memory_order_relaxed);
   atomic_store_explicit(&gate.limited, limited, memory_order_relaxed);
@@ -42,7 +47,9 @@ void gate_refresh(void) {
   atomic_store_explicit(&gate.sequence, sequence, memory_order_release);
   atomic_store_explicit(&gate.sequence_at, &header->sequence, memory_order_release);
   if (limited == 0) atomic_store_explicit(&gate.open_at, sequence, memory_order_release);
+  peers_refresh();
   activity_set(activity);
+  turn_refresh();
   control_renew_session();
 }
 
@@ -71,7 +78,7 @@ static void count_launches(uint32_t device) {
   gate_thread.launches[device] = 0;
 }
 
-static void charge(uint32_t device, CUstream stream, uint64_t cost_ns) {
+static void charge(uint32_t device, CUstream stream, uint64_t cost_ns, bool unknown) {
   int64_t *credit = &gate_thread.credit_ns[device];
   gate_thread.launches[device]++;
   if (*credit < (int64_t)cost_ns) {
@@ -82,8 +89,10 @@ static void charge(uint32_t device, CUstream stream, uint64_t cost_ns) {
     uint64_t missing = cost_ns - (uint64_t)(*credit > 0 ? *credit : 0);
     uint64_t take = missing > batch ? missing : batch;
     count_launches(device);
+    pauses_end();
     uint64_t gpu_ns = sampler_overlapped(device, take);
     bucket_take(device, gpu_ns, sampler_collect);
+    bucket_adjust(device, turn_take(device, stream, gpu_ns, unknown, sampler_collect));
     if (yield_to_others(device, stream, gpu_ns, sampler_collect) > 0) bucket_resume(device, gpu_ns);
     if (activity_is_of(ACTIVITY_OF_TOKENS) && yield_is_within_share(device)) activity_launch(stream, gpu_ns);
     *credit += (int64_t)take;
@@ -161,7 +170,7 @@ void gate_enter_on(struct launch *launch, int on) {
   uint64_t known_ns = __atomic_load_n(&cost->cost_ns, __ATOMIC_RELAXED);
   launch->charged_ns = known_ns != 0 ? known_ns : cost_guess();
   if (known_ns == 0) usage_count(&control.ledger.usage->devices[device].unknown_launches, 1);
-  charge(device, launch->stream, launch->charged_ns);
+  charge(device, launch->stream, launch->charged_ns, known_ns == 0);
   if (activity_is_of(ACTIVITY_OF_LAUNCHES)) activity_launch(launch->stream, launch->charged_ns);
   uint32_t countdown = __atomic_load_n(&cost->countdown, __ATOMIC_RELAXED);
   bool soft = soft_sample_is_due(device);

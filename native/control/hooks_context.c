@@ -8,6 +8,7 @@
 #include "driver.h"
 #include "memory.h"
 #include "sampler.h"
+#include "turn_work.h"
 
 #define CREATES(name, parameters, arguments)                                                                           \
   CUresult name parameters {                                                                                           \
@@ -158,10 +159,12 @@ CUresult cuGreenCtxDestroy(CUgreenCtx green) {
 /* Before the driver call: another thread may get the same handle for a stream of another device. */
 CUresult cuStreamDestroy_v2(CUstream stream) {
   devices_forget_stream(stream);
+  turn_work_drop_stream(stream);
   return driver.cuStreamDestroy_v2(stream);
 }
 
 CUresult cuStreamDestroy(CUstream stream) {
   devices_forget_stream(stream);
+  turn_work_drop_stream(stream);
   return driver.cuStreamDestroy(stream);
 }

@@ -2,6 +2,8 @@
 #include "os.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -25,7 +27,17 @@ uint64_t os_wall_clock_us(void) {
 
 void os_sleep_until(uint64_t at_ns) {
   struct timespec at = {.tv_sec = (time_t)(at_ns / NS_PER_SECOND), .tv_nsec = (long)(at_ns % NS_PER_SECOND)};
-  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+  /* Not the function of libc: a thread that is cancelled in its sleep would keep its locks. */
+  syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+void os_wait_word(const uint32_t *word, uint32_t value, uint64_t at_ns) {
+  struct timespec at = {.tv_sec = (time_t)(at_ns / NS_PER_SECOND), .tv_nsec = (long)(at_ns % NS_PER_SECOND)};
+  syscall(SYS_futex, word, FUTEX_WAIT_BITSET, value, &at, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+void os_wake_word(const uint32_t *word) {
+  syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 void os_backoff(unsigned round) {
@@ -98,15 +110,6 @@ void *os_map_memory(size_t size) {
 
 void os_unmap_memory(void *memory, size_t size) {
   if (memory != NULL) munmap(memory, size);
-}
-
-/* O_NONBLOCK: another container may hold a lease on the file, and open would wait for it. */
-long os_read_now(const char *path, void *data, size_t room) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return -errno;
-  ssize_t got = read(fd, data, room);
-  close(fd);
-  return got > 0 ? got : 0;
 }
 
 bool os_is_directory(const char *path) {

@@ -16,6 +16,11 @@ uint64_t os_wall_clock_us(void);
 /* Sleeps until CLOCK_MONOTONIC reaches `at_ns` or a signal arrives. */
 void os_sleep_until(uint64_t at_ns);
 
+/* Sleeps while a word that other processes share has this value, until CLOCK_MONOTONIC reaches `at_ns` or it is woken.
+ * The word is read by the kernel only. */
+void os_wait_word(const uint32_t *word, uint32_t value, uint64_t at_ns);
+void os_wake_word(const uint32_t *word);
+
 /* Pauses a spinning thread. `round` is the number of earlier pauses; later rounds yield the CPU. */
 void os_backoff(unsigned round);
 
@@ -41,9 +46,6 @@ void *os_map_file(const char *path, size_t size, bool writable, struct os_file *
 /* Zeroed memory; NULL if there is none. */
 void *os_map_memory(size_t size);
 void os_unmap_memory(void *memory, size_t size);
-
-/* Reads the beginning of a file into `data` without blocking; returns the bytes read, -errno if it cannot be opened. */
-long os_read_now(const char *path, void *data, size_t room);
 
 bool os_is_directory(const char *path);
 

@@ -1,6 +1,7 @@
 #include "others.h"
 #include "control.h"
 #include "os.h"
+#include "turn.h"
 
 static bool has_siblings(void) {
   const struct vgpu_usage *usage = control.ledger.usage;
@@ -12,6 +13,7 @@ static bool has_siblings(void) {
 
 uint32_t others_ppm(uint32_t device) {
   struct vgpu_device_live live;
+  if (turn_is_undisturbed(device)) return 0;
   limits_read(control.limits, device, &live);
   if (!limits_steering_is_fresh(&live, os_now_ns()) || has_siblings()) return OTHERS_UNKNOWN;
   /* A low slice launches only while high slices have no work: most of its launches have the GPU to themselves, and the

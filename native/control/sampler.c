@@ -9,6 +9,8 @@
 #include "others.h"
 #include "overlap_sampler.h"
 #include "reported_use.h"
+#include "turn.h"
+#include "turn_work.h"
 #include "yield.h"
 #include <string.h>
 
@@ -20,6 +22,8 @@
 /* During a timing window finished samples are applied only after this many launches: applying them takes longer than a
  * launch, and launches that are submitted late overlap less. */
 #define MOST_PENDING 64u
+/* Error of the driver's time stamps. */
+#define STAMP_ERROR_NS 10000.0
 /* A delay of the host below this part of the launch's duration is ignored. */
 #define DISTURBED_PART 64u
 
@@ -30,7 +34,8 @@ struct sample {
   uint32_t anchor; /* number of the anchor that was current; 0: none */
   struct overlap_ticket ticket;
   CUcontext context; /* of the events */
-  CUevent start, end;
+  CUevent before, start, end;
+  bool has_before; /* `before` was recorded directly before `start` */
   uint64_t key;
   bool idle;                /* the stream was idle before the launch */
   uint64_t submitted_at_ns; /* when the start event was submitted */
@@ -77,20 +82,52 @@ static struct sample *take_sample(void) {
   return taken;
 }
 
+static void destroy_events(struct sample *sample) {
+  if (sample->before != NULL) driver.cuEventDestroy_v2(sample->before);
+  driver.cuEventDestroy_v2(sample->start);
+  driver.cuEventDestroy_v2(sample->end);
+  sample->context = NULL;
+}
+
 static bool have_events(struct sample *sample, CUcontext context) {
   if (sample->context == context) return true;
   if (sample->context != NULL) {
-    driver.cuEventDestroy_v2(sample->start);
-    driver.cuEventDestroy_v2(sample->end);
-    sample->context = NULL;
+    destroy_events(sample);
   }
   if (driver.cuEventCreate(&sample->start, CU_EVENT_DEFAULT) != CUDA_SUCCESS) return false;
   if (driver.cuEventCreate(&sample->end, CU_EVENT_DEFAULT) != CUDA_SUCCESS) {
     driver.cuEventDestroy_v2(sample->start);
     return false;
   }
+  if (driver.cuEventCreate(&sample->before, CU_EVENT_DEFAULT) != CUDA_SUCCESS) sample->before = NULL;
   sample->context = context;
   return true;
+}
+
+/* Recording an event takes time on the GPU, which a sample includes once. Measured between two events in a row of a
+ * busy stream, in many of the first samples and in some of the later ones. */
+#define EVENT_COST_OVER 32
+#define EVENT_COST_EVERY 64u
+#define EVENT_COST_MOST_NS 5000
+/* Resolution of the driver's time stamps. */
+#define STAMP_STEP_NS 600
+static int64_t event_cost_ns, event_cost_least_ns;
+static uint32_t event_cost_of, event_cost_turn;
+
+static bool event_cost_is_due(void) {
+  return event_cost_of < EVENT_COST_OVER || ++event_cost_turn % EVENT_COST_EVERY == 0;
+}
+
+static void learn_event_cost(const struct sample *sample) {
+  float took_ms;
+  if (!sample->has_before || driver.cuEventElapsedTime(&took_ms, sample->before, sample->start) != CUDA_SUCCESS) return;
+  int64_t took_ns = (int64_t)((double)took_ms * 1e6);
+  if (took_ns < 0 || took_ns > EVENT_COST_MOST_NS) return;
+  if (event_cost_of == 0 || took_ns < event_cost_least_ns) event_cost_least_ns = took_ns;
+  /* A longer one includes time of the host. */
+  if (took_ns > event_cost_least_ns + STAMP_STEP_NS) return;
+  if (event_cost_of < EVENT_COST_OVER) event_cost_of++;
+  event_cost_ns += (took_ns - event_cost_ns) / (int64_t)event_cost_of;
 }
 
 struct sample *sampler_begin(const struct sample_request *request) {
@@ -105,6 +142,8 @@ struct sample *sampler_begin(const struct sample_request *request) {
   reported_use_launched(request->device, request->charged_ns);
   bool begun = have_events(sample, request->context);
   sample->idle = begun && driver.cuStreamQuery(request->stream) == CUDA_SUCCESS;
+  sample->has_before = begun && !sample->idle && sample->before != NULL && event_cost_is_due() &&
+                       driver.cuEventRecord(sample->before, request->stream) == CUDA_SUCCESS;
   sample->submitted_at_ns = os_now_ns();
   if (begun && driver.cuEventRecord(sample->start, request->stream) == CUDA_SUCCESS) return sample;
   sampler_end(sample, request->stream, false);
@@ -191,12 +230,15 @@ static void settle_guess(const struct sample_request *request, uint64_t took_ns,
                  (int64_t)sampler_overlapped(request->device, request->charged_ns);
   bucket_adjust(request->device, more);
   yield_adjust(request->device, more);
+  turn_adjust(request->device, more);
 }
 
 static void apply(struct sample *sample, float took_ms, uint64_t now) {
   const struct sample_request *request = &sample->request;
   struct vgpu_device_usage *usage = &control.ledger.usage->devices[request->device];
-  uint64_t took_ns = correct_by_host_clock(sample, (uint64_t)((double)took_ms * 1e6));
+  learn_event_cost(sample);
+  int64_t without_event_ns = (int64_t)((double)took_ms * 1e6) - event_cost_ns;
+  uint64_t took_ns = correct_by_host_clock(sample, without_event_ns > 0 ? (uint64_t)without_event_ns : 1);
   usage_count(&usage->samples, 1);
   usage_count(&usage->sampled_ns, took_ns);
   uint64_t calls_ns = sample->ended_at_ns - sample->submitted_at_ns;
@@ -216,6 +258,11 @@ static void apply(struct sample *sample, float took_ms, uint64_t now) {
   control_note(VGPU_TEST_EVENTS_WORK);
 }
 
+/* The driver's time stamps may be wrong: a launch takes some time, and no more than has passed since its submission. */
+static bool is_possible(const struct sample *sample, float took_ms) {
+  return took_ms > 0 && (double)took_ms * 1e6 <= (double)(os_now_ns() - sample->submitted_at_ns) + STAMP_ERROR_NS;
+}
+
 /* Applies a sample if the GPU has finished its launch; false if it has not. */
 static bool apply_if_finished(struct sample *sample, uint64_t now) {
   float took_ms;
@@ -224,7 +271,7 @@ static bool apply_if_finished(struct sample *sample, uint64_t now) {
   if (state == SAMPLE_PENDING) {
     CUresult result = driver.cuEventElapsedTime(&took_ms, sample->start, sample->end);
     if (result == CUDA_ERROR_NOT_READY && now - sample->submitted_at_ns < LOST_NS) return false;
-    if (result == CUDA_SUCCESS) apply(sample, took_ms, now);
+    if (result == CUDA_SUCCESS && is_possible(sample, took_ms)) apply(sample, took_ms, now);
   }
   release(sample);
   return true;
@@ -277,11 +324,10 @@ void sampler_drop_context(CUcontext context) {
     /* Launching in a context while another thread destroys it is undefined behaviour in CUDA as well. */
     if (sample->context != context || state == SAMPLE_BUSY) continue;
     if (state != SAMPLE_FREE) release(sample);
-    driver.cuEventDestroy_v2(sample->start);
-    driver.cuEventDestroy_v2(sample->end);
-    sample->context = NULL;
+    destroy_events(sample);
   }
   anchor_drop_context(context);
+  turn_work_drop_context(context);
   lock_release(&reading);
 }
 

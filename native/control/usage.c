@@ -149,6 +149,14 @@ unsigned usage_reclaim(struct vgpu_usage *usage, const struct process_identity *
   return reclaimed;
 }
 
+uint32_t usage_launchers(const struct vgpu_usage *usage, uint32_t device) {
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < usage_slot_high(usage); i++)
+    found += __atomic_load_n(&usage->slots[i].owner, __ATOMIC_RELAXED) != 0 &&
+             __atomic_load_n(&usage->ledger[device][i].last_charge_ns, __ATOMIC_RELAXED) != 0;
+  return found;
+}
+
 bool usage_reclaim_rarely(struct vgpu_usage *usage, const struct process_identity *self) {
   static uint64_t next;
   uint64_t now = os_now_ns();

@@ -26,6 +26,9 @@ static inline uint32_t usage_slot_high(const struct vgpu_usage *usage) {
   return high < VGPU_MAX_PROCESSES ? high : VGPU_MAX_PROCESSES;
 }
 
+/* How many processes have launched on a device, among those whose slots were not reclaimed. */
+uint32_t usage_launchers(const struct vgpu_usage *usage, uint32_t device);
+
 static inline void usage_count(uint64_t *counter, uint64_t by) {
   __atomic_fetch_add(counter, by, __ATOMIC_RELAXED);
 }

@@ -2,11 +2,10 @@
 #include "activity.h"
 #include "capture.h"
 #include "control.h"
-#include "directory.h"
 #include "driver.h"
 #include "fork.h"
-#include "limits.h"
 #include "os.h"
+#include "peers.h"
 #include "share_law.h"
 #include "vgpu_abi.h"
 #include <errno.h>
@@ -31,27 +30,15 @@ static struct belief {
   uint32_t spent; /* not accepted again until there is credit of BELIEF_PAUSE_NS */
 } beliefs[VGPU_MAX_DEVICES][VGPU_MAX_HIGH];
 
-_Static_assert(VGPU_MAX_DEVICES <= 100 && VGPU_MAX_HIGH <= 10, "names of links have two digits and one");
-
-/* The file is read and not mapped: the other container could truncate it, and access to the mapping would then raise
- * SIGBUS. A file that cannot be opened counts as a claim: a process without free descriptors would not yield otherwise,
- * and the other container gains no more by closing its file than by a claim. Without a file there is none. */
+/* A file that cannot be opened counts as a claim: a process without free descriptors would not yield otherwise, and the
+ * other container gains no more by closing its file than by a claim. Without a file there is none. */
 static bool claims(uint32_t device, uint32_t number, uint64_t now) {
-  struct vgpu_activity activity;
-  char name[] = VGPU_HIGH_DIRECTORY "/00.0";
-  char path[512];
-  char *digits = name + sizeof VGPU_HIGH_DIRECTORY;
-  digits[0] = (char)('0' + device / 10);
-  digits[1] = (char)('0' + device % 10);
-  digits[3] = (char)('0' + number);
-  vgpu_path(path, sizeof path, name);
-  long read = os_read_now(path, &activity, sizeof activity);
+  uint64_t claimed_until_ns[VGPU_MAX_PROCESSES];
+  long read = peers_read(device, number, claimed_until_ns, sizeof claimed_until_ns,
+                         offsetof(struct vgpu_activity, claimed_until_ns));
   if (read < 0) return read != -ENOENT;
-  size_t words = (size_t)read / sizeof activity.claimed_until_ns[0];
-  for (size_t i = 0; i < words; i++) {
-    uint64_t until = activity.claimed_until_ns[i];
-    if (until > now && until - now <= VGPU_CLAIM_MOST_NS) return true;
-  }
+  for (size_t i = 0; i < (size_t)read / sizeof claimed_until_ns[0]; i++)
+    if (claimed_until_ns[i] > now && claimed_until_ns[i] - now <= VGPU_CLAIM_MOST_NS) return true;
   return false;
 }
 
@@ -73,10 +60,8 @@ static bool is_believed(uint32_t device, uint32_t number, uint64_t now) {
 static uint32_t claimants(uint32_t device, const struct vgpu_device_live *live, uint64_t now) {
   uint32_t count = live->high_count < VGPU_MAX_HIGH ? live->high_count : VGPU_MAX_HIGH;
   uint32_t found = 0;
-  /* What a process sees that has left its directory says nothing. */
-  bool blind = !limits_are_in_reach();
   for (uint32_t i = 0; i < count; i++)
-    if (is_believed(device, i, now) && (blind || claims(device, i, now))) found |= 1u << i;
+    if (is_believed(device, i, now) && claims(device, i, now)) found |= 1u << i;
   return found;
 }
 

@@ -19,13 +19,13 @@
 #define VGPU_SOCKET_FILE "vcuda.sock"
 #define VGPU_ACTIVITY_FILE "usage/vgpu.activity"
 /* Links to the activity files of the slices on the same GPU to which this one gives way: position of the GPU and
- * number, "00.0". */
+ * number, "00.0" or "00.10". */
 #define VGPU_HIGH_DIRECTORY "high"
 
 #define VGPU_ABI_VERSION 1u
 #define VGPU_MAX_DEVICES 16u
 #define VGPU_MAX_PROCESSES 512u
-#define VGPU_MAX_HIGH 8u /* slices on a GPU to which another one gives way */
+#define VGPU_MAX_HIGH 32u /* slices on a GPU whose activity another one reads */
 
 /* "VGPULIMT", "VGPUUSED", "VGPUHELO" read as little endian numbers. */
 #define VGPU_LIMITS_MAGIC 0x544d494c55504756ull
@@ -80,9 +80,8 @@ struct vgpu_device_identity {
   char uuid[64];       /* as NVML prints it: "GPU-..." or "MIG-..." */
   char pci_bus_id[32]; /* "00000000:3B:00.0"; used when the UUID is not available */
   /* not an identity, changed in place: per slice that this one gives way to, hundredths of the time for which its
-   * claims are believed */
+   * claims are believed; 0 for those with which it takes turns */
   uint8_t high_believed[VGPU_MAX_HIGH];
-  uint8_t reserved[24];
 };
 
 /*
@@ -102,7 +101,8 @@ struct vgpu_device_live {
   uint32_t others_ppm;     /* recent use of this GPU by everything else; 0 without VGPU_LIVE_ALONE: unknown */
   uint8_t priority;        /* enum vgpu_priority */
   /* of a low slice: number of high slices on this GPU that it gives way to; of another one with a soft limit: number of
-   * slices that get back from it what it uses beyond its share */
+   * slices that get back from it what it uses beyond its share; of another one: number of slices with which it takes
+   * turns */
   uint8_t high_count;
   uint16_t low_floor; /* of a low slice: share in ten-thousandths of the GPU while a high slice has work; 0: 500 */
   uint64_t host_backed_limit_bytes; /* bytes that may be held on the host beyond the memory limit; 0: none */
@@ -124,8 +124,26 @@ struct vgpu_limits {
  */
 #define VGPU_CLAIM_MOST_NS 1000000000ull
 
+/*
+ * Turns: slices with a hard share that keep the GPU busy launch one after the other, see control/turn.h. Each slice
+ * writes only its own entry for a GPU, and reads those of the others. All times expire by themselves, so a killed
+ * process holds nobody up.
+ */
+struct vgpu_turn {
+  uint64_t gpu;             /* hash of the GPU's UUID; 0: never used */
+  uint64_t slice;           /* hash of the slice, which decides between equal levels */
+  uint64_t busy_until_ns;   /* the slice launches, until then at least; 0: it does not */
+  uint64_t wishes_until_ns; /* it waits for the turn */
+  uint64_t holds_until_ns;  /* it has the turn: predicted end of its launches; 0: it has not */
+  uint64_t level_ns;        /* GPU time charged while it took turns, divided by its share: the lowest one goes next */
+  uint64_t used_ns;         /* GPU time charged in this turn */
+  uint32_t ended;           /* futex: number of its turns that ended */
+  uint32_t pauses;          /* 1: it launches without turns, because its program pauses */
+};
+
 struct vgpu_activity {
   uint64_t claimed_until_ns[VGPU_MAX_PROCESSES]; /* per process slot; 0: no work */
+  struct vgpu_turn turns[VGPU_MAX_DEVICES];
 };
 
 /* ---- vgpu.usage: mapped read-write by every process of the container, read by the agent as untrusted input ---- */
@@ -316,7 +334,8 @@ _Static_assert(sizeof(struct vgpu_usage_header) == 256, "vgpu.usage header");
 _Static_assert(sizeof(struct vgpu_device_usage) == 512, "vgpu.usage device");
 _Static_assert(sizeof(struct vgpu_process_slot) == 128, "vgpu.usage slot");
 _Static_assert(sizeof(struct vgpu_ledger_entry) == 32, "vgpu.usage ledger");
-_Static_assert(sizeof(struct vgpu_activity) == 4096, "vgpu.activity");
+_Static_assert(sizeof(struct vgpu_turn) == 64, "vgpu.activity turn");
+_Static_assert(sizeof(struct vgpu_activity) == 5120, "vgpu.activity");
 _Static_assert(sizeof(struct vgpu_greeting) == 32, "greeting");
 
 #endif

@@ -73,6 +73,13 @@ static void jump(struct sim_machine *machine, uint64_t to_ns) {
   }
 }
 
+void sim_clock_spend(struct sim_machine *machine, uint64_t duration_ns) {
+  uint64_t until_ns = sim_now(machine) + duration_ns;
+  if (machine->clock == SIM_CLOCK_JUMP) jump(machine, until_ns);
+  while (machine->clock == SIM_CLOCK_REAL && sim_monotonic_ns() < until_ns)
+    relax();
+}
+
 void sim_clock_wait(struct sim_machine *machine, uint64_t until_ns, enum sim_patience patience) {
   if (machine->clock == SIM_CLOCK_REAL) {
     wait_real(until_ns, patience);

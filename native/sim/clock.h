@@ -25,6 +25,9 @@ uint64_t sim_stamp_us(const struct sim_machine *machine, uint64_t time_ns);
 /* Advances a virtual clock. */
 void sim_clock_advance(struct sim_machine *machine, uint64_t by_ns);
 
+/* Takes this much of the calling thread's time, as a call of a real driver does. */
+void sim_clock_spend(struct sim_machine *machine, uint64_t duration_ns);
+
 enum sim_patience {
   SIM_SLEEP, /* sleep until the end; late by the latency of the machine's timers */
   SIM_YIELD, /* sleep, then yield the CPU for the last SPIN_NS */

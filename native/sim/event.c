@@ -116,6 +116,7 @@ CUresult event_record_in(CUstream stream, CUevent event) {
   pthread_mutex_lock(&event->lock);
   uint64_t ticket = atomic_load(&row->recorded) + 1;
   struct sim_op op = {.kind = SIM_RECORD, .event = event->index, .ticket = ticket};
+  op.work = driver.machine->node.event_ns;
   row->gpu = stream->context->gpu;
   row->channel = stream->channel;
   row->place = stream_push(stream, &op);

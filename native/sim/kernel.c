@@ -142,10 +142,12 @@ CUresult kernel_prepare(struct kernel_launch *launch, CUcontext context, CUfunct
 }
 
 void kernel_push(CUstream stream, const struct kernel_launch *launch) {
+  const struct sim_node *node = &driver.machine->node;
+  if (node->launch_ns > 0) sim_clock_spend(driver.machine, node->launch_ns);
   struct sim_op op = {.kind = SIM_KERNEL,
                       .flags = launch->flags,
                       .width = launch->width,
-                      .work = launch->work,
+                      .work = launch->work + node->kernel_gap_ns * launch->width,
                       .ticket = (uint64_t)launch->function->fault};
   stream_push(stream, &op);
 }

@@ -74,7 +74,13 @@ void sim_machine_begin_board(struct sim_machine *machine, uint32_t index) {
   sim_lock_take(&board->lock);
   memset(&board->model.usage, 0, sizeof board->model.usage);
   board->model.switches = 0;
-  sim_model_begin(&board->model, index, node->gpus[index].sms, node->slice_ns, node->switch_ns, sim_now(machine));
+  const struct sim_pace pace = {
+      .slice_ns = node->slice_ns,
+      .switch_ns = node->switch_ns,
+      .idle_switch_ns = node->idle_switch_ns,
+      .boost_percent = node->boost_percent,
+  };
+  sim_model_begin(&board->model, index, node->gpus[index].sms, &pace, sim_now(machine));
   sim_lock_give(&board->lock);
 }
 

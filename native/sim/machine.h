@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 enum {
-  SIM_MACHINE_VERSION = 8,
+  SIM_MACHINE_VERSION = 9,
   SIM_MAX_FAULTS = 64,
   SIM_FAULT_NAME = 56,
   SIM_NVML_EVENTS = 256,

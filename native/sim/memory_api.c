@@ -1,4 +1,5 @@
 #include "capture.h"
+#include "clock.h"
 #include "context.h"
 #include "graph_memory.h"
 #include "ledger.h"
@@ -47,6 +48,7 @@ static CUresult allocate(CUdeviceptr *pointer, size_t size) {
   NEED(pointer != NULL && size > 0);
   TRY(driver_current(&context));
   TRY(capture_forbids());
+  sim_clock_spend(driver.machine, driver.machine->node.allocate_ns);
   CUresult result = memory_allocate(context, size, MEMORY_LINEAR, &allocation);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && pool_give_back(context))
     result = memory_allocate(context, size, MEMORY_LINEAR, &allocation);
@@ -127,6 +129,7 @@ SIM_API CUresult cuMemFree_v2(CUdeviceptr pointer) {
   CUresult health = driver_current(&context);
   if (health != CUDA_ERROR_INVALID_CONTEXT) TRY(health);
   TRY(capture_forbids());
+  sim_clock_spend(driver.machine, driver.machine->node.allocate_ns);
   struct allocation *allocation = memory_find(pointer);
   NEED(allocation != NULL && allocation->base == pointer);
   if (allocation->kind == MEMORY_POOLED) return pool_free(allocation, NULL);

@@ -29,7 +29,9 @@ static void defaults(struct sim_node *node) {
   node->context_bytes = 256 * MIB;
   node->reserved_bytes = 256 * MIB;
   node->slice_ns = 2000000;
-  node->switch_ns = 10000;
+  node->switch_ns = 195000;
+  node->idle_switch_ns = 155000;
+  node->event_ns = 1400;
   node->copy_bytes_per_us = 12000;
   node->fill_bytes_per_us = 700000;
   node->checkpoint_bytes_per_us = 6000;
@@ -142,6 +144,18 @@ static void read_simulation(struct json *json, struct sim_node *node) {
       node->slice_ns = (uint64_t)json_integer(json, 1, 1000000) * 1000;
     else if (strcmp(key, "switchUs") == 0)
       node->switch_ns = (uint64_t)json_integer(json, 0, 100000) * 1000;
+    else if (strcmp(key, "idleSwitchUs") == 0)
+      node->idle_switch_ns = (uint64_t)json_integer(json, 0, 100000) * 1000;
+    else if (strcmp(key, "eventNs") == 0)
+      node->event_ns = (uint64_t)json_integer(json, 0, 1000000);
+    else if (strcmp(key, "kernelGapNs") == 0)
+      node->kernel_gap_ns = (uint64_t)json_integer(json, 0, 1000000);
+    else if (strcmp(key, "launchNs") == 0)
+      node->launch_ns = (uint64_t)json_integer(json, 0, 1000000);
+    else if (strcmp(key, "allocateNs") == 0)
+      node->allocate_ns = (uint64_t)json_integer(json, 0, 100000000);
+    else if (strcmp(key, "clockBoostPercent") == 0)
+      node->boost_percent = (uint64_t)json_integer(json, 0, 100);
     else if (strcmp(key, "copyMBps") == 0)
       node->copy_bytes_per_us = (uint64_t)json_integer(json, 1, 100000000);
     else if (strcmp(key, "fillMBps") == 0)

@@ -60,7 +60,13 @@ struct sim_node {
   uint64_t context_ns;     /* time that creating a context takes */
   uint64_t reserved_bytes; /* kept by the driver on each GPU */
   uint64_t slice_ns;
-  uint64_t switch_ns;
+  uint64_t switch_ns;               /* of a switch that interrupts a context */
+  uint64_t idle_switch_ns;          /* of a switch from a context that has nothing to run */
+  uint64_t event_ns;                /* time that recording an event takes on the GPU */
+  uint64_t kernel_gap_ns;           /* time between two kernels of a stream */
+  uint64_t launch_ns;               /* time of the host for a launch */
+  uint64_t allocate_ns;             /* and for allocating or freeing device memory */
+  uint64_t boost_percent;           /* by how much the clock of an idle GPU is faster than under full load */
   uint64_t copy_bytes_per_us;       /* between host and device, per direction */
   uint64_t fill_bytes_per_us;       /* within device memory */
   uint64_t checkpoint_bytes_per_us; /* of a checkpointed process, to the host and back */

@@ -18,7 +18,7 @@ enum { SIM_RING = 1024 }; /* capacity of a channel: the GPU's limit of pending l
 enum sim_kind {
   SIM_KERNEL, /* occupies up to `width` SMs for `work` SM-nanoseconds */
   SIM_COPY,   /* occupies copy engine `engine` for `work` nanoseconds */
-  SIM_RECORD, /* stamps event `event` with `ticket` */
+  SIM_RECORD, /* stamps event `event` with `ticket`, after `work` ns on the SMs */
   SIM_WAIT,   /* waits until event `event` has reached `ticket` */
   SIM_JOIN,   /* waits until channel `channel` of the same GPU has completed `ticket` operations */
   SIM_HOST,   /* waits until the process has run the host function: see host_done */

@@ -21,6 +21,8 @@ static uint64_t later(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
 
+enum { WHOLE_PPM = 1000000 };
+
 static uint64_t divide_up(uint64_t a, uint64_t b) {
   return (a + b - 1) / b;
 }
@@ -58,12 +60,12 @@ static uint32_t next_busy(const struct sim_model *model, uint32_t from) {
 #define FOR_EACH_BUSY(model, index)                                                                                    \
   for (uint32_t index = next_busy(model, 0); index < SIM_MAX_CHANNELS; index = next_busy(model, index + 1))
 
-void sim_model_begin(struct sim_model *model, uint32_t index, uint32_t sms, uint64_t slice_ns, uint64_t switch_ns,
+void sim_model_begin(struct sim_model *model, uint32_t index, uint32_t sms, const struct sim_pace *pace,
                      uint64_t now_ns) {
   model->index = index;
   model->sms = sms;
-  model->slice_ns = slice_ns;
-  model->switch_ns = switch_ns;
+  model->pace = *pace;
+  model->speed_ppm = WHOLE_PPM;
   model->now_ns = now_ns;
   model->running = SIM_NO_TENANT;
   sim_usage_begin(&model->usage, now_ns);
@@ -129,6 +131,14 @@ static bool retire(struct sim_model *model, uint32_t index) {
   }
   if (flags_of(channel) & SIM_CHANNEL_CLOSED) atomic_store_explicit(&channel->flags, 0, memory_order_release);
   return true;
+}
+
+static bool needs_sms(const struct sim_op *op) {
+  return op->kind == SIM_KERNEL || (op->kind == SIM_RECORD && op->work > 0);
+}
+
+static uint32_t width_of(const struct sim_op *op) {
+  return op->kind == SIM_KERNEL ? op->width : 1;
 }
 
 /* Starts the kernel at the head of a channel if necessary. True: the kernel has ended. */
@@ -198,12 +208,14 @@ static void advance_channel(struct sim_model *model, struct sim_event *events, u
       scan->blocked = true;
       return;
     }
-    if (op->kind == SIM_KERNEL) {
+    if (needs_sms(op)) {
       if (!kernel_has_ended(model, channel, op)) {
         scan->ready[scan->ready_count++] = (uint16_t)index;
         return;
       }
-      if (op->flags & SIM_FAULT) {
+      if (op->kind == SIM_RECORD) {
+        reach(&events[op->event], op->ticket, model->now_ns);
+      } else if (op->flags & SIM_FAULT) {
         atomic_store_explicit(&model->tenants[channel->tenant].error, (uint32_t)op->ticket, memory_order_release);
         sim_model_abandon(model, events, channel->tenant);
         scan->changed = scan->blocked = true; /* the tenant's other channels changed as well */
@@ -252,14 +264,27 @@ static void select_tenant(struct sim_model *model, struct scan *scan) {
   if (next != SIM_NO_TENANT && (!stays || expired)) {
     bool changes = model->running != SIM_NO_TENANT;
     model->running = next;
-    model->switched_ns = model->now_ns + (changes ? model->switch_ns : 0);
-    model->slice_end_ns = model->switched_ns + model->slice_ns;
+    uint64_t takes = stays ? model->pace.switch_ns : model->pace.idle_switch_ns;
+    model->switched_ns = model->now_ns + (changes ? takes : 0);
+    model->slice_end_ns = model->switched_ns + model->pace.slice_ns;
     model->switches += changes;
   } else if (stays && expired) {
     /* No other tenant waits: time slices follow each other without a gap, however rarely the model is advanced. */
-    model->slice_end_ns += divide_up(model->now_ns - model->slice_end_ns + 1, model->slice_ns) * model->slice_ns;
+    uint64_t slice_ns = model->pace.slice_ns;
+    model->slice_end_ns += divide_up(model->now_ns - model->slice_end_ns + 1, slice_ns) * slice_ns;
   }
   if (next != SIM_NO_TENANT) scan->next_ns = earlier(scan->next_ns, model->slice_end_ns);
+}
+
+/* The time that so much work takes on so many SMs at the present clock. */
+static uint64_t time_for(const struct sim_model *model, uint64_t work, uint32_t sms) {
+  uint64_t ns = divide_up(work, sms);
+  return model->speed_ppm == WHOLE_PPM ? ns : (uint64_t)((double)ns * WHOLE_PPM / (double)model->speed_ppm) + 1;
+}
+
+static uint64_t work_in(const struct sim_model *model, uint64_t duration, uint32_t sms) {
+  uint64_t work = duration * sms;
+  return model->speed_ppm == WHOLE_PPM ? work : (uint64_t)((double)work * (double)model->speed_ppm / WHOLE_PPM);
 }
 
 static bool goes_before(const struct sim_channel *a, const struct sim_channel *b) {
@@ -282,11 +307,12 @@ static void assign_sms(struct sim_model *model, struct scan *scan) {
   for (; running < count && free > 0; running++) {
     struct sim_channel *channel = &model->channels[scan->ready[running]];
     const struct sim_op *op = op_at(model, scan->ready[running], done_of(channel));
-    if ((op->flags & SIM_GANG) && op->width > free) break;
-    uint32_t sms = op->width < free ? op->width : free;
+    if ((op->flags & SIM_GANG) && width_of(op) > free) break;
+    uint32_t sms = width_of(op) < free ? width_of(op) : free;
     free -= sms;
     scan->grants[running] = sms;
-    scan->next_ns = earlier(scan->next_ns, later(model->now_ns, model->switched_ns) + divide_up(channel->left, sms));
+    scan->next_ns =
+        earlier(scan->next_ns, later(model->now_ns, model->switched_ns) + time_for(model, channel->left, sms));
   }
   scan->ready_count = running;
   if (model->now_ns < model->switched_ns) scan->next_ns = earlier(scan->next_ns, model->switched_ns);
@@ -299,13 +325,18 @@ static void let_time_pass(struct sim_model *model, struct scan *scan, uint64_t t
   if (works && model->now_ns >= model->switched_ns) {
     for (uint32_t i = 0; i < scan->ready_count; i++) {
       struct sim_channel *channel = &model->channels[scan->ready[i]];
-      channel->left -= earlier(channel->left, duration * scan->grants[i]);
+      channel->left -= earlier(channel->left, work_in(model, duration, scan->grants[i]));
     }
     model->tenants[model->running].busy_ns += duration;
   }
   model->now_ns = to_ns;
   int process = works ? (int)model->tenants[model->running].process : -1;
+  uint64_t window = model->usage.window;
   sim_usage_pass(&model->usage, to_ns, duration, process, scan->copying);
+  if (model->pace.boost_percent > 0 && model->usage.window != window) {
+    uint64_t idle_percent = 100 - model->usage.busy[window % SIM_WINDOWS];
+    model->speed_ppm = WHOLE_PPM + WHOLE_PPM / 10000 * model->pace.boost_percent * idle_percent;
+  }
 }
 
 void sim_model_advance(struct sim_model *model, struct sim_event *events, uint64_t now_ns) {
@@ -333,8 +364,9 @@ static uint64_t earliest(const struct sim_model *model, const struct sim_event *
     bool started = place == done && channel->started;
     time = later(time, op->submitted_ns);
     uint64_t until = time;
-    if (op->kind == SIM_KERNEL) {
-      time += divide_up(started ? channel->left : op->work, op->width < model->sms ? op->width : model->sms);
+    if (needs_sms(op)) {
+      uint32_t width = width_of(op) < model->sms ? width_of(op) : model->sms;
+      time += time_for(model, started ? channel->left : op->work, width);
     } else if (op->kind == SIM_COPY) {
       time = started ? later(time, channel->left) : time + op->work;
     } else if (op->kind == SIM_JOIN && depth > 0) {

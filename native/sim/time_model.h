@@ -5,8 +5,11 @@
  *
  * The rules:
  * - A tenant is a context. One tenant at a time has the SMs, for one time slice. Then the next tenant with a ready
- *   kernel gets them, in round-robin order. A tenant without a ready kernel gives the SMs up at once. A switch between
- *   tenants takes switch_ns.
+ *   kernel gets them, in round-robin order. A tenant without a ready kernel gives the SMs up at once. A switch takes
+ *   switch_ns if it interrupts a tenant, and idle_switch_ns if that tenant has nothing to run.
+ * - An event is recorded while its tenant has the SMs, like a small kernel of `work` ns. Without work it takes no time.
+ * - The clock follows the load: in a window that follows one with load l, kernels run faster by boost_percent * (1 -
+ * l).
  * - Kernels of the running tenant run concurrently as far as the SMs suffice: ordered by priority, then by start, each
  *   kernel gets as many of the free SMs as it can use, and its speed is proportional to them.
  * - A channel executes its operations in order. Copy engines are shared by all tenants, serve copies first come, first
@@ -36,11 +39,18 @@ struct sim_tenant {
   uint64_t busy_ns;       /* time with kernels on the GPU */
 };
 
+/* What a GPU takes for its own work, in ns of time. */
+struct sim_pace {
+  uint64_t slice_ns;
+  uint64_t switch_ns;
+  uint64_t idle_switch_ns;
+  uint64_t boost_percent;
+};
+
 struct sim_model {
   uint32_t index; /* of the GPU in the machine */
   uint32_t sms;
-  uint64_t slice_ns;
-  uint64_t switch_ns;
+  struct sim_pace pace;
 
   uint64_t now_ns; /* the model is advanced to this time */
   int32_t running; /* tenant that has the SMs */
@@ -49,6 +59,7 @@ struct sim_model {
   uint64_t starts;
   uint64_t switches;
   uint64_t engine_free_ns[SIM_ENGINES];
+  uint64_t speed_ppm; /* of the clock, relative to full load */
 
   _Atomic uint64_t busy[SIM_CHANNEL_WORDS]; /* bit per channel: it may hold operations */
   _Atomic uint32_t tenant_count;
@@ -58,7 +69,7 @@ struct sim_model {
   struct sim_op rings[SIM_MAX_CHANNELS][SIM_RING]; /* kept apart, so that unused rings use no memory */
 };
 
-void sim_model_begin(struct sim_model *model, uint32_t index, uint32_t sms, uint64_t slice_ns, uint64_t switch_ns,
+void sim_model_begin(struct sim_model *model, uint32_t index, uint32_t sms, const struct sim_pace *pace,
                      uint64_t now_ns);
 
 /* Advances the model to `now_ns`. `events` is the machine's event table. An earlier time has no effect. */

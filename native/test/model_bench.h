@@ -17,7 +17,8 @@ struct bench {
 __attribute__((unused)) static struct bench bench_open(uint32_t sms, uint64_t slice_ns, uint64_t switch_ns) {
   struct bench bench = {calloc(1, sizeof(struct sim_model)), calloc(64, sizeof(struct sim_event))};
   REQUIRE(bench.gpu != NULL && bench.events != NULL);
-  sim_model_begin(bench.gpu, 0, sms, slice_ns, switch_ns, 0);
+  const struct sim_pace pace = {.slice_ns = slice_ns, .switch_ns = switch_ns, .idle_switch_ns = switch_ns};
+  sim_model_begin(bench.gpu, 0, sms, &pace, 0);
   return bench;
 }
 

@@ -110,7 +110,7 @@ static void check_capture(void) {
 
 int main(void) {
   TEST_BEGIN("each node of a graph runs on the GPU of its context, whichever stream the graph is launched in");
-  sim_describe("{\"gpus\": [{}, {}]}");
+  sim_describe("{\"gpus\": [{}, {}], \"simulation\": {\"eventNs\": 0, \"switchUs\": 10, \"idleSwitchUs\": 10}}");
   sim_jump();
   OK(cuInit(0));
   for (int gpu = 0; gpu < 2; gpu++)

@@ -10,7 +10,7 @@ export const HIGH_DIRECTORY = 'high';
 export const ABI_VERSION = 1;
 export const MAX_DEVICES = 16;
 export const MAX_PROCESSES = 512;
-export const MAX_HIGH = 8;
+export const MAX_HIGH = 32;
 export const LIMITS_MAGIC = 0x544d494c55504756n;
 export const USAGE_MAGIC = 0x4445535555504756n;
 export const GREETING_MAGIC = 0x4f4c454855504756n;
@@ -78,7 +78,19 @@ export const DEVICE_LIVE = {
   structSize: 64,
 } as const;
 export const LIMITS_LAYOUT = { header: 0, devices: 128, live: 2176, structSize: 4224 } as const;
-export const ACTIVITY = { claimedUntilNs: 0, structSize: 4096 } as const;
+export const TURN = {
+  gpu: 0,
+  slice: 8,
+  busyUntilNs: 16,
+  wishesUntilNs: 24,
+  holdsUntilNs: 32,
+  levelNs: 40,
+  usedNs: 48,
+  ended: 56,
+  pauses: 60,
+  structSize: 64,
+} as const;
+export const ACTIVITY = { claimedUntilNs: 0, turns: 4096, structSize: 5120 } as const;
 export const USAGE_HEADER = {
   magic: 0,
   version: 8,

@@ -56,6 +56,7 @@ export class PrecedenceKeeper {
       this.#told.clear();
       return;
     }
+    const { version } = slices;
     const started = [...slices.started.values()];
     const wanted = precedenceOf(
       started.map((slice) => ({
@@ -66,10 +67,13 @@ export class PrecedenceKeeper {
     );
     for (const id of this.#told.keys()) if (!slices.started.has(id)) this.#told.delete(id);
     for (const slice of started) {
+      // Slices came or went, so another round follows: nothing is linked to a slice that has ended, or into it.
+      if (slices.version !== version) return;
       try {
         await this.#tell(slice, wanted.get(slice.id) ?? []);
       } catch (error) {
         this.#told.delete(slice.id);
+        if (slices.version !== version) return;
         log.error({ err: error, allocation: slice.id }, 'a slice could not be told to which others it gives way');
       }
     }
@@ -89,6 +93,9 @@ export class PrecedenceKeeper {
       ({ givesWay }, at) => JSON.stringify(givesWay) === JSON.stringify(precedence[at]?.givesWay),
     );
     if (holds && (precedence.length === 0 || (told?.slice === slice && told.text === text))) return;
+    // A slice that hides its turns only gives them up, so no descriptor is kept for it.
+    for (const one of precedence)
+      if (one?.inTurns === false) one.before.forEach((id) => this.#options.activity.hold(id));
     // The links are created first, so that a slice can read them when it is notified.
     await this.#options.activity.linkClaimants(
       slice.id,

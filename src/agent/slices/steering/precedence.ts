@@ -1,6 +1,7 @@
 /**
- * Decides which slices give way to which: low slices to high ones, and slices that may borrow idle time to those from
- * which they borrow. Pure. Only slices on the same GPU compete.
+ * Decides which slices read the activity of which others: low slices give way to high ones, slices that may borrow idle
+ * time to those from which they borrow, and slices with a hard share take turns. Pure. Only slices on the same GPU
+ * compete.
  */
 import type { GivesWay, LiveLimit } from '../../../abi/limits-file.js';
 import { FLOOR_WHOLE, MAX_HIGH } from '../../../abi/vgpu-abi.js';
@@ -14,9 +15,13 @@ export interface Contender {
   readonly devices: readonly (Limit & { readonly uuid: string })[];
 }
 
-/** The slices to which one gives way on one GPU: their allocations, and the published data about them. */
+/**
+ * The slices to which one gives way on one GPU, or with which it takes turns: their allocations, and the published data
+ * about them.
+ */
 export interface Precedence {
   readonly before: readonly string[];
+  readonly inTurns: boolean;
   readonly givesWay: GivesWay;
 }
 
@@ -51,8 +56,13 @@ const isLimited = ({ share }: Limit): boolean => share < CORES_PER_GPU;
 const borrows = ({ share, softLimit, priority = 'normal' }: Limit): boolean =>
   softLimit !== null && softLimit > share && priority === 'normal';
 
-/** Whether a slice with these limits may give way to others on its GPU. */
-export const mayGiveWay = (limit: Limit): boolean => isLimited(limit) && (limit.priority === 'low' || borrows(limit));
+/** It takes turns with others of this kind. */
+const takesTurns = ({ share, softLimit, priority = 'normal' }: Limit): boolean =>
+  priority === 'normal' && (softLimit === null || softLimit <= share);
+
+/** Whether a slice with these limits may give way to others on its GPU, or take turns with them. */
+export const mayGiveWay = (limit: Limit): boolean =>
+  isLimited(limit) && (limit.priority === 'low' || borrows(limit) || takesTurns(limit));
 
 /**
  * For every slice that gives way to others on its GPU, by allocation and position of the GPU, to which; null where it
@@ -76,11 +86,17 @@ export function precedenceOf(
     }
   }
   for (const [uuid, all] of claimants) claimants.set(uuid, all.toSorted(byPrecedence).slice(0, MOST_CLAIMANTS));
+  const inTurns = new Map<string, { readonly allocation: string; readonly share: number }[]>();
+  for (const { allocation, devices } of contenders)
+    for (const { uuid, share } of devices.filter((device) => isLimited(device) && takesTurns(device)))
+      inTurns.set(uuid, [...(inTurns.get(uuid) ?? []), { allocation, share }]);
   const found = new Map<string, readonly (Precedence | null)[]>();
   for (const { allocation, devices } of contenders) {
     const precedence = devices.map((device): Precedence | null => {
       if (!mayGiveWay(device)) return null;
       const { uuid, share, priority } = device;
+      if (takesTurns(device))
+        return turnsWith((inTurns.get(uuid) ?? []).filter((one) => one.allocation !== allocation));
       const isLow = priority === 'low';
       const all = claimants.get(uuid) ?? [];
       if (!isLow && !all.some((one) => one.allocation === allocation)) return null;
@@ -92,6 +108,7 @@ export function precedenceOf(
       const cores = isLow ? lowFloor * (share / (lowShares.get(uuid) ?? share)) : share;
       return {
         before: before.map((other) => other.allocation),
+        inTurns: false,
         givesWay: {
           believed: before.map(({ believed }) => believed),
           floor: Math.max(1, Math.round((cores / CORES_PER_GPU) * FLOOR_WHOLE)),
@@ -101,4 +118,18 @@ export function precedenceOf(
     if (precedence.some((one) => one !== null)) found.set(allocation, precedence);
   }
   return found;
+}
+
+/**
+ * Of more slices than one reads, those with the largest shares. How long it waits for them depends on what it gets
+ * itself, not on what is believed of each.
+ */
+function turnsWith(others: readonly { readonly allocation: string; readonly share: number }[]): Precedence | null {
+  const read = others.toSorted((a, b) => b.share - a.share).slice(0, MAX_HIGH);
+  if (read.length === 0) return null;
+  return {
+    before: read.map(({ allocation }) => allocation),
+    inTurns: true,
+    givesWay: { believed: read.map(() => 0), floor: 0 },
+  };
 }

@@ -34,8 +34,10 @@ const MOST_BYTES = 2 ** 16;
 export class ActivityFiles {
   readonly #directoryOf: (allocation: string) => string;
   readonly #tmpfs: string | null;
-  /** Files that other slices read, open for writing: this keeps containers from taking a lease on them. */
+  /** Files on which no container can take a lease: they are open for writing. */
   readonly #open = new Map<string, number>();
+  /** Slices whose links are being changed. A removal waits for it. */
+  readonly #linking = new Map<string, Promise<void>>();
 
   constructor(directoryOf: (allocation: string) => string, tmpfs: string | null) {
     this.#directoryOf = directoryOf;
@@ -101,7 +103,12 @@ export class ActivityFiles {
     if (found === undefined) return null;
     const { size, blocks } = found;
     if (size === ACTIVITY.structSize && blocks * BLOCK_BYTES <= MOST_BYTES) return null;
-    this.#write(allocation, (fd) => ftruncateSync(fd, ACTIVITY.structSize));
+    this.#write(allocation, (fd) => {
+      // Only its end is missing in a file of an agent that knew less to put in it.
+      const missing = Math.max(0, ACTIVITY.structSize - size);
+      writeSync(fd, Buffer.alloc(missing), 0, missing, size);
+      ftruncateSync(fd, ACTIVITY.structSize);
+    });
     return `the activity file has ${size} bytes and ${blocks} blocks instead of ${ACTIVITY.structSize} bytes`;
   }
 
@@ -134,7 +141,8 @@ export class ActivityFiles {
     }
   }
 
-  #hold(allocation: string): void {
+  /** Keeps the container of a slice from taking a lease on its file, which would hide what it claims. */
+  hold(allocation: string): void {
     if (this.#open.has(allocation)) return;
     const fd = this.#openFile(allocation);
     if (fd !== null) this.#open.set(allocation, fd);
@@ -146,15 +154,27 @@ export class ActivityFiles {
     this.#open.delete(allocation);
   }
 
-  /** Links a slice to those to which it gives way: for each of its GPUs their allocations in order, and no others. */
+  /**
+   * Links a slice to those whose activity it reads: for each of its GPUs their allocations in order, and no others. All
+   * of them exist; fails if one is removed meanwhile.
+   */
   async linkClaimants(allocation: string, claimants: readonly (readonly string[])[]): Promise<void> {
+    const linking = this.#link(allocation, claimants);
+    this.#linking.set(allocation, linking);
+    try {
+      await linking;
+    } finally {
+      this.#linking.delete(allocation);
+    }
+  }
+
+  async #link(allocation: string, claimants: readonly (readonly string[])[]): Promise<void> {
     const directory = this.#linksOf(allocation);
     const wanted = new Map(
       claimants.flatMap((others, gpu) => others.map((id, number) => [linkName(gpu, number), id] as const)),
     );
     for (const name of await readdir(directory)) if (!wanted.has(name)) await rm(join(directory, name));
     for (const [name, id] of wanted) {
-      this.#hold(id);
       // A reader finds the old file or the new one at any time.
       const fresh = join(directory, `${name}.new`);
       await link(this.#fileOf(id), fresh);
@@ -165,6 +185,8 @@ export class ActivityFiles {
   }
 
   async remove(allocation: string): Promise<void> {
+    // A link that appears while the directory is being removed would keep it.
+    await this.#linking.get(allocation)?.catch(() => undefined);
     this.#release(allocation);
     if (this.#tmpfs === null) return;
     unmount(this.#pathOf(allocation));

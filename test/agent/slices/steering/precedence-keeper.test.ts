@@ -98,6 +98,25 @@ test('a low slice is told of a high slice when that starts and ends, without wai
   t.pass();
 });
 
+test('slices in turns that end at once are removed completely, though each is a link of all others', async (t) => {
+  const base = join(await scratchDirectory(t), 'vm');
+  const directories = new SliceDirectories(base);
+  const node = await openSlices(t, { base, directories });
+  const errors: unknown[] = [];
+  const log = { ...silentLog(), error: (...what: unknown[]) => errors.push(what) };
+  const { slices } = node;
+  const keeper = new PrecedenceKeeper({ slices, activity: directories.activity, clock: new ManualClock(), log });
+  keeper.start();
+  const ids = Array.from({ length: 24 }, (_, index) => `00000000000000${(index + 16).toString(16)}`);
+  const start = (allocation: string) => slices.start(sliceSpec({ allocation, devices: [gpuLimits(0, { share: 3 })] }));
+  await Promise.all(ids.map(start));
+  await eventually(async () => (await limitsOf(node, ids[0] ?? ''))?.givesWay?.believed.length === ids.length - 1);
+  await Promise.all(ids.map((id) => slices.remove(id)));
+  await keeper.stop();
+  t.same(await readdir(base), []);
+  t.same(errors, [], 'that one ended while others were told of it is no error');
+});
+
 test('a container that starts again has no claim, and low slices keep reading the same file', async (t) => {
   const node = await openSlices(t);
   await startSlice(node, HIGH, 'high');
@@ -123,6 +142,23 @@ test('an activity file that its container grows is truncated and reported', asyn
   await file.truncate(0);
   t.match(slice?.cutUsage(), /the activity file has 0 bytes/);
   t.equal((await file.stat()).size, ACTIVITY.structSize);
+});
+
+test('an activity file of an agent without turns grows in place, and what it claims stays', async (t) => {
+  const node = await openSlices(t);
+  await startSlice(node, HIGH, 'high');
+  const path = at(node, HIGH, ACTIVITY_FILE);
+  const { ino } = await stat(path);
+  await writeFile(path, Buffer.alloc(ACTIVITY.turns, 7));
+  await node.slices.close();
+  const next = await node.again();
+  await next.slices.restore(sliceSpec({ allocation: HIGH, devices: [gpuLimits(0, { priority: 'high' })] }));
+  const content = await readFile(path);
+  t.equal((await stat(path)).ino, ino);
+  t.ok(content.subarray(0, ACTIVITY.turns).every((byte) => byte === 7));
+  t.same(content.subarray(ACTIVITY.turns), Buffer.alloc(ACTIVITY.structSize - ACTIVITY.turns));
+  t.equal(next.slices.started.get(HIGH)?.cutUsage(), null, 'its container is not blamed for it');
+  await next.slices.close();
 });
 
 const noMounts =

@@ -15,8 +15,8 @@ test('low slices yield to high slices of their GPU, and divide the floor by thei
     contender('elsewhere', 20, 'high', ['GPU-1']),
   ]);
   t.same([...found.keys()], ['low-a', 'low-b']);
-  t.same(found.get('low-a'), [{ before: ['high'], givesWay: { believed: [80], floor: 375 } }]);
-  t.same(found.get('low-b'), [{ before: ['high'], givesWay: { believed: [80], floor: 125 } }]);
+  t.same(found.get('low-a'), [{ before: ['high'], inTurns: false, givesWay: { believed: [80], floor: 375 } }]);
+  t.same(found.get('low-b'), [{ before: ['high'], inTurns: false, givesWay: { believed: [80], floor: 125 } }]);
   t.end();
 });
 
@@ -34,8 +34,8 @@ test('a claim is valid for twice the time that its slice may use the GPU, soft l
 });
 
 test('at most as many high slices count as a limits file has room for, and a slice of several GPUs yields on each', (t) => {
-  const many = Array.from({ length: 11 }, (_, index) => contender(`high-${index}`, 5, 'high'));
-  t.equal(precedenceOf([...many, contender('low', 30, 'low')]).get('low')?.[0]?.before.length, 8);
+  const many = Array.from({ length: 40 }, (_, index) => contender(`high-${index}`, 5, 'high'));
+  t.equal(precedenceOf([...many, contender('low', 30, 'low')]).get('low')?.[0]?.before.length, 32);
   const found = precedenceOf([
     contender('low', 30, 'low', ['GPU-0', 'GPU-1', 'GPU-2']),
     contender('high', 40, 'high', ['GPU-1', 'GPU-2']),
@@ -61,8 +61,10 @@ test('a normal slice that may borrow gives way to those that lend, up to its own
     soft('high', 10, 'high'),
   ]);
   t.same([...found.keys()], ['service', 'batch', 'low'], 'hard shares and high slices give way to none');
-  t.same(found.get('batch'), [{ before: ['high', 'service'], givesWay: { believed: [100, 40], floor: 3000 } }]);
-  t.same(found.get('low'), [{ before: ['high'], givesWay: { believed: [100], floor: 500 } }]);
+  t.same(found.get('batch'), [
+    { before: ['high', 'service'], inTurns: false, givesWay: { believed: [100, 40], floor: 3000 } },
+  ]);
+  t.same(found.get('low'), [{ before: ['high'], inTurns: false, givesWay: { believed: [100], floor: 500 } }]);
   t.equal(precedenceOf([soft('alone', 20, 'normal'), contender('hard', 10, 'normal')]).size, 0);
   t.end();
 });
@@ -75,11 +77,25 @@ test('slices that not all others can read borrow as the agent grants, neither cl
   const small = Array.from({ length: 63 }, (_, index) => soft(`small-${index}`, 1));
   const found = precedenceOf([...small, soft('large', 30), contender('high', 5, 'high')]);
   const parts = [...found.keys()];
-  t.same(parts, ['small-0', 'small-1', 'small-2', 'small-3', 'small-4', 'small-5', 'small-6', 'large']);
+  t.same(parts, [...small.slice(0, 31).map(({ allocation }) => allocation), 'large']);
   for (const [allocation, [precedence]] of found) {
     const others = ['high', ...parts].filter((other) => other !== allocation);
     t.same([...(precedence?.before ?? [])].toSorted(), others.toSorted(), `${allocation} reads all others`);
   }
   t.equal(precedenceOf(small.slice(0, 9)).size, 9);
+  t.end();
+});
+
+test('slices with a hard share take turns with the other ones of their GPU, and with no others', (t) => {
+  const found = precedenceOf([
+    contender('a', 30, 'normal'),
+    contender('b', 60, 'normal', ['GPU-1', 'GPU-0']),
+    contender('high', 10, 'high'),
+    { allocation: 'soft', devices: [{ uuid: 'GPU-0', share: 10, softLimit: 100, priority: 'normal' }] },
+    contender('whole', 100, 'normal'),
+  ]);
+  t.same(found.get('a'), [{ before: ['b'], inTurns: true, givesWay: { believed: [0], floor: 0 } }]);
+  t.same(found.get('b'), [null, { before: ['a'], inTurns: true, givesWay: { believed: [0], floor: 0 } }]);
+  t.notOk(found.has('whole'));
   t.end();
 });
