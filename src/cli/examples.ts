@@ -117,8 +117,8 @@ export const KUBECTL_EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
     ['idle -A --for 1d', 'of all namespaces, unused for a day'],
   ],
   usage: [
-    ['usage -A --by pod', 'GPU-hours of the last day, of pods that have ended too'],
-    ['usage -A --by group --since 7d -o csv', 'of each quota group in a week, for a spreadsheet'],
+    ['usage --by pod', 'GPU-hours of the last day, of pods that have ended too'],
+    ['usage --by group --since 7d -o csv', 'of each quota group in a week, for a spreadsheet'],
   ],
   throttling: [['throttling train --since 1h', 'how much of the last hour a pod waited for its share, and why']],
   claims: [['claims -A -o wide', 'resource claims of all namespaces, with why they wait']],
