@@ -456,7 +456,10 @@ test('kubectl gpu limits set annotates a pod within its allocation', async (t) =
     code: 2,
     err: /a share of 20 is more than its 15 cores of a GPU/,
   });
-  t.match(await run('limits', 'set', 'train', '--cores', '15', '--wait', '0'), { code: 0, out: /vcuda-share-limit=15/ });
+  t.match(await run('limits', 'set', 'train', '--cores', '15', '--wait', '0'), {
+    code: 0,
+    out: /vcuda-share-limit=15/,
+  });
 });
 
 test('kubectl gpu limits set says whether the agent applied the limits, refused them or has not seen them', async (t) => {

@@ -108,10 +108,7 @@ test('of a request that is divided over several GPUs it is said what each GPU ne
   const busy = pod('busy', [[60, 4]], { nodeName: 'two' });
   const found = await answer(nodes, [busy], wanted);
   const text = waitingText(found, null, NOW);
-  t.match(
-    text,
-    /\ntwo +no .*50 cores and 2048 MiB on each of 2 GPUs.*\(annotation tencent\.com\/vcuda-gpus: 2\)/,
-  );
+  t.match(text, /\ntwo +no .*50 cores and 2048 MiB on each of 2 GPUs.*\(annotation tencent\.com\/vcuda-gpus: 2\)/);
   t.match(found.nearest, { node: 'two', pods: [{ name: 'busy' }] }, 'the other half is free already');
   const odd = changed(pod('odd', [[101, 16]]), { metadata: onTwo });
   t.match(waitingText(await answer(nodes, [], odd), null, NOW), /101 cannot be divided evenly over 2 GPUs/);
