@@ -14,10 +14,12 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #define FUNCTION(name) __typeof__(&name) name##_call = (__typeof__(&name))find(#name)
 
@@ -54,6 +56,8 @@ int main(int count, char **arguments) {
     action++;
   if (action == NONE || count != (action == LOCK ? 5 : 4) || !number(arguments[3], 1l << 22, &pid)) return misused();
   if (action == LOCK && !number(arguments[4], 3600000, &milliseconds)) return misused();
+  /* A lock that is granted after the agent has ended would hold the process for ever. */
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   limit.timeoutMs = (unsigned int)milliseconds;
   library = dlopen(arguments[1], RTLD_NOW);
   if (library == NULL) {

@@ -23,6 +23,8 @@ export interface Checkpoints {
   checkpoint(pid: number, bytes: number): Promise<CheckpointAnswer>;
   restore(pid: number, bytes: number): Promise<CheckpointAnswer>;
   unlock(pid: number): Promise<CheckpointAnswer>;
+  /** Ends the calls that are under way: a lock that is granted later would hold the process for ever. */
+  stop(): void;
 }
 
 const CALL_MS = 5_000;
@@ -36,11 +38,12 @@ const ANSWER = /^result (\d+) state (-?\d+)\n$/u;
  * Rejects if the program or the driver's library cannot be used.
  */
 export function checkpointProgram(program: string, library: string): Checkpoints {
+  const ended = new AbortController();
   const call = (limitMs: number, ...args: readonly (string | number)[]): Promise<CheckpointAnswer> =>
     new Promise((resolve, reject) => {
-      const options = { timeout: limitMs, killSignal: 'SIGKILL' } as const;
+      const options = { timeout: limitMs, killSignal: 'SIGKILL', signal: ended.signal } as const;
       execFile(program, [library, ...args.map(String)], options, (error, stdout, stderr) => {
-        if (error?.killed === true) {
+        if (error?.killed === true || ended.signal.aborted) {
           resolve({ result: null, state: null });
           return;
         }
@@ -57,5 +60,6 @@ export function checkpointProgram(program: string, library: string): Checkpoints
     checkpoint: (pid, bytes) => call(transferMs(bytes), 'checkpoint', pid),
     restore: (pid, bytes) => call(transferMs(bytes), 'restore', pid),
     unlock: (pid) => call(CALL_MS, 'unlock', pid),
+    stop: () => ended.abort(),
   };
 }

@@ -128,6 +128,7 @@ export class Suspender {
   /** Ends after the present call of the driver; records tell the next agent where to go on. */
   stop(): void {
     this.#stopped = true;
+    this.#options.checkpoints?.stop();
   }
 
   #oneAtATime<T>(work: () => Promise<T>): Promise<T> {
