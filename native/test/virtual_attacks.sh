@@ -1,6 +1,6 @@
 #!/bin/sh
 # Containers that lie about their turns, or stop in them, beside two that do not, in virtual time.
-echo "containers that lie about turns, stop or end in theirs take from others at most what docs/reference/security.md says"
+echo "${TITLE:-containers that lie about turns or end in theirs take from others at most what docs/reference/security.md says}"
 build="${NATIVE_BUILD:-build}"
 nm -D "$build/virtual/rows" 2>/dev/null | grep -q __asan && { echo "skip: preloading does not work with sanitizers"; exit 77; }
 result=0
@@ -19,11 +19,16 @@ row() {
       for (i = 7; i <= NF; i++) if ($i < $2 / 2) { print "# little in a second"; failed = 1 } }
     END { exit failed || n != attackers + 2 }' "$GPU_SIM_STATE/rows" || result=1
 }
-for lie in hold wish wake cut; do
+if [ -z "${TITLE:-}" ]; then
+  row 79 "none+hold@20"
+  row 97 "async:2000+kill@20"
+  exit $result
+fi
+for lie in wish wake cut; do
   row 79 "none+$lie@20"
 done
 row 82 none+hold@5 none+hold@5 none+wish@5 none+wish@5
-for attack in first last apart stop kill; do
+for attack in first last apart stop; do
   row 97 "async:2000+$attack@20"
 done
 exit $result

@@ -21,6 +21,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -267,6 +268,14 @@ static void end(const struct container *one) {
   if (one->liar > 0) kill(one->liar, SIGKILL);
 }
 
+/* The programs run one after the other: on one processor they hand over in a third of the time. */
+static void stay_on_this_processor(void) {
+  cpu_set_t here;
+  CPU_ZERO(&here);
+  CPU_SET(sched_getcpu(), &here);
+  sched_setaffinity(0, sizeof here, &here);
+}
+
 int main(int argc, char **argv) {
   char why[256], text[64], path[PATH_MAX];
   if (getenv("ROWS_LIE") != NULL) return lie(getenv("ROWS_HOME"), getenv("ROWS_LIE"), UUID);
@@ -289,6 +298,7 @@ int main(int argc, char **argv) {
     snprintf(path, sizeof path, "%s/lockstep", folder);
     setenv("LOCKSTEP_FILE", path, 1);
     setenv("LOCKSTEP_LATE", "1", 1);
+    stay_on_this_processor();
     unsigned programs = 1;
     for (unsigned i = 0; i < count; i++)
       programs += lies(&containers[i]) + has_program(&containers[i]);

@@ -19,7 +19,7 @@ export function testPrograms(title: string, selection: readonly string[]): void 
     const run = spawnSync('make', ['--silent', '-C', native, 'test', ...selection], {
       encoding: 'utf8',
       maxBuffer: 64 << 20,
-      env: { ...process.env, TEST_TIMEOUT: String(timeLimit(300)) },
+      env: { ...process.env, TEST_JOBS: '2', TEST_TIMEOUT: String(timeLimit(300)) },
     });
     const blocks = run.stdout.split(/^(?=(?:not )?ok )/m);
     let results = 0;
