@@ -14,7 +14,7 @@
  * it. */
 #define LINGER_NS 300000ull
 /* A wait for the turn that was not renewed, and a busy slice that launched nothing, count for this long. */
-#define WISH_NS 20000000ull
+#define WAIT_NS 20000000ull
 #define BUSY_NS 200000000ull
 /* Launches of unknown cost hold the turn for at most this long, and so does a turn whose launches do not end: they may
  * wait for this thread. */
@@ -123,7 +123,7 @@ static struct view look(uint32_t device, uint64_t now) {
         view.held_until = turn->holds_until_ns;
         view.holder = i * VGPU_MAX_DEVICES + at;
       }
-      if (turn->wishes_until_ns > now && goes_before(turn, load(&own->level_ns), own->slice)) view.behind = true;
+      if (turn->waits_until_ns > now && goes_before(turn, load(&own->level_ns), own->slice)) view.behind = true;
     }
   }
   if (view.any) store(&devices[device].contended_ns, now);
@@ -203,7 +203,7 @@ static void extend(uint32_t device, CUstream stream, uint64_t gpu_ns, bool unkno
   until = until > now + LINGER_NS && !devices[device].unknown ? until - LINGER_NS : now;
   devices[device].unknown = unknown;
   store(&turn->holds_until_ns, (unknown ? now + UNKNOWN_NS : until + gpu_ns) + LINGER_NS);
-  store(&turn->wishes_until_ns, 0);
+  store(&turn->waits_until_ns, 0);
   store(&turn->busy_until_ns, now + BUSY_NS);
   __atomic_fetch_add(&turn->used_ns, gpu_ns, __ATOMIC_RELAXED);
   __atomic_fetch_add(&turn->level_ns, law_wall_ns(gpu_ns, devices[device].share_ppm, 0), __ATOMIC_RELAXED);
@@ -227,7 +227,7 @@ static void wait_for_holder(uint32_t device, const struct view *view, uint64_t n
     return;
   }
   if (!still_holds(device, view->holder, &turn)) return;
-  uint64_t most = until < now + WISH_NS / 2 ? until : now + WISH_NS / 2;
+  uint64_t most = until < now + WAIT_NS / 2 ? until : now + WAIT_NS / 2;
   os_wait_word(word, turn.ended, most);
   /* Another slice may wake its peers as often as it likes, and may have cut its file. */
   now = os_now_ns();
@@ -253,7 +253,7 @@ static bool seize(uint32_t device, uint64_t now) {
   /* A slice that waits for the turn takes it soon: otherwise it does not count as one. */
   if (view.held_until != 0 || !view.behind) devices[device].free_from_ns = now;
   if (view.held_until != 0 || (view.behind && now < devices[device].free_from_ns + FREE_MOST_NS)) {
-    store(&turn->wishes_until_ns, now + WISH_NS);
+    store(&turn->waits_until_ns, now + WAIT_NS);
     wait_for_holder(device, &view, now);
     patience_spend(device, os_now_ns() - now);
     return false;

@@ -130,15 +130,15 @@ struct vgpu_limits {
  * process holds nobody up.
  */
 struct vgpu_turn {
-  uint64_t gpu;             /* hash of the GPU's UUID; 0: never used */
-  uint64_t slice;           /* hash of the slice, which decides between equal levels */
-  uint64_t busy_until_ns;   /* the slice launches, until then at least; 0: it does not */
-  uint64_t wishes_until_ns; /* it waits for the turn */
-  uint64_t holds_until_ns;  /* it has the turn: predicted end of its launches; 0: it has not */
-  uint64_t level_ns;        /* GPU time charged while it took turns, divided by its share: the lowest one goes next */
-  uint64_t used_ns;         /* GPU time charged in this turn */
-  uint32_t ended;           /* futex: number of its turns that ended */
-  uint32_t pauses;          /* 1: it launches without turns, because its program pauses */
+  uint64_t gpu;            /* hash of the GPU's UUID; 0: never used */
+  uint64_t slice;          /* hash of the slice, which decides between equal levels */
+  uint64_t busy_until_ns;  /* the slice launches, until then at least; 0: it does not */
+  uint64_t waits_until_ns; /* it waits for the turn */
+  uint64_t holds_until_ns; /* it has the turn: predicted end of its launches; 0: it has not */
+  uint64_t level_ns;       /* GPU time charged while it took turns, divided by its share: the lowest one goes next */
+  uint64_t used_ns;        /* GPU time charged in this turn */
+  uint32_t ended;          /* futex: number of its turns that ended */
+  uint32_t pauses;         /* 1: it launches without turns, because its program pauses */
 };
 
 struct vgpu_activity {

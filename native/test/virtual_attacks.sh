@@ -24,10 +24,10 @@ if [ -z "${TITLE:-}" ]; then
   row 97 "async:2000+kill@20"
   exit $result
 fi
-for lie in wish wake cut; do
+for lie in wait wake cut; do
   row 79 "none+$lie@20"
 done
-row 82 none+hold@5 none+hold@5 none+wish@5 none+wish@5
+row 82 none+hold@5 none+hold@5 none+wait@5 none+wait@5
 for attack in first last apart stop; do
   row 97 "async:2000+$attack@20"
 done

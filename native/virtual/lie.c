@@ -37,18 +37,18 @@ int lie(const char *directory, const char *manner, const char *uuid) {
   if (memory == MAP_FAILED) return 1;
   struct vgpu_turn *turn = &((struct vgpu_activity *)memory)->turns[0];
   bool holds = strcmp(manner, "hold") == 0 || strcmp(manner, "wake") == 0 || strcmp(manner, "cut") == 0;
-  bool wishes = strcmp(manner, "wish") == 0, wakes = strcmp(manner, "wake") == 0, cuts = strcmp(manner, "cut") == 0;
+  bool waits = strcmp(manner, "wait") == 0, wakes = strcmp(manner, "wake") == 0, cuts = strcmp(manner, "cut") == 0;
   const struct timespec pause = {.tv_nsec = wakes ? 20000 : 100000};
   for (uint64_t round = 0;; round++) {
     uint64_t now = now_ns();
-    if (holds || wishes || strcmp(manner, "last") == 0) {
+    if (holds || waits || strcmp(manner, "last") == 0) {
       turn->gpu = hash(uuid);
       turn->slice = 1;
       turn->busy_until_ns = now + 100 * MS;
     }
     if (holds) turn->holds_until_ns = now + 150 * MS;
-    if (wishes || holds) turn->wishes_until_ns = now + 20 * MS;
-    if (wishes || holds || strcmp(manner, "first") == 0) turn->level_ns = 0;
+    if (waits || holds) turn->waits_until_ns = now + 20 * MS;
+    if (waits || holds || strcmp(manner, "first") == 0) turn->level_ns = 0;
     if (strcmp(manner, "last") == 0) turn->level_ns = round / 5000 % 2 == 0 ? UINT64_MAX / 2 : 0;
     if (strcmp(manner, "apart") == 0) turn->pauses = 1;
     if (wakes) {

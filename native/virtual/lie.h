@@ -6,7 +6,7 @@
  * Writes into the activity file in `directory`, again and again, about the GPU of this UUID; does not return.
  *
  *     hold     has the turn, always
- *     wish     was charged nothing and waits for the turn, and never takes it
+ *     wait     was charged nothing and waits for the turn, and never takes it
  *     wake     the same as hold, and wakes those that wait for its end all the time
  *     first    was charged nothing, beside a program that takes turns
  *     last     was charged more than anybody ever was, and then nothing

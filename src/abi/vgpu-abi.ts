@@ -82,7 +82,7 @@ export const TURN = {
   gpu: 0,
   slice: 8,
   busyUntilNs: 16,
-  wishesUntilNs: 24,
+  waitsUntilNs: 24,
   holdsUntilNs: 32,
   levelNs: 40,
   usedNs: 48,
