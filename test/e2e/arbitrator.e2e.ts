@@ -1,13 +1,12 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import tap, { test } from 'tap';
-import { systemClock } from '../../src/host/clock.js';
-import { KubeClient, MERGE_PATCH } from '../../src/kube/client.js';
-import { kubeconfigCredentials } from '../../src/kube/credentials.js';
+import { MERGE_PATCH } from '../../src/kube/client.js';
 import type { AllocationStatus } from '../../src/kube/quota/allocation-object.js';
 import { manifestsOf } from '../quota-controller/setting.js';
 import { NODE, TestCluster } from './cluster.js';
+import { clusterClient } from './cluster-client.js';
 import { customResourcesOrSkip } from './custom-resources.js';
 import { podManifest } from './pods.js';
 import { QuotaProcess } from './quota-process.js';
@@ -21,12 +20,7 @@ const GRACE_SECONDS = 12;
 const ACCOUNT = 'gpu-manager-quota';
 
 const cluster = new TestCluster();
-mkdirSync(cluster.directory, { recursive: true });
-const client = new KubeClient({
-  credentials: await kubeconfigCredentials(cluster.kubeconfig, systemClock),
-  clock: systemClock,
-  userAgent: 'gpu-manager/e2e',
-});
+const client = await clusterClient(cluster);
 await customResourcesOrSkip(cluster, client);
 const kubeconfig = join(cluster.directory, 'quota-account.json');
 const log = (name: string): string => readFileSync(join(cluster.directory, `quota-${name}.log`), 'utf8');

@@ -1,15 +1,13 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import tap, { test } from 'tap';
-import { systemClock } from '../../src/host/clock.js';
-import { KubeClient, MERGE_PATCH, type KubeAnswer } from '../../src/kube/client.js';
-import { kubeconfigCredentials } from '../../src/kube/credentials.js';
+import { MERGE_PATCH, type KubeAnswer } from '../../src/kube/client.js';
 import { GROUPS_PATH, itemPath } from '../../src/kube/quota/names.js';
 import { GROUP_LABEL } from '../../src/quota/internal.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { until } from '../harness/eventually.js';
 import { TestCluster } from './cluster.js';
+import { clusterClient } from './cluster-client.js';
 import { customResourcesOrSkip } from './custom-resources.js';
 import { QuotaProcess } from './quota-process.js';
 
@@ -41,12 +39,7 @@ if (files.includes(null)) {
 }
 
 const cluster = new TestCluster();
-mkdirSync(cluster.directory, { recursive: true });
-const client = new KubeClient({
-  credentials: await kubeconfigCredentials(cluster.kubeconfig, systemClock),
-  clock: systemClock,
-  userAgent: 'gpu-manager/e2e',
-});
+const client = await clusterClient(cluster);
 await customResourcesOrSkip(cluster, client);
 const service = new QuotaProcess({
   name: 'definitions',

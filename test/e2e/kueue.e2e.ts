@@ -1,9 +1,6 @@
 import tap, { test } from 'tap';
-import { mkdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { systemClock } from '../../src/host/clock.js';
-import { KubeClient, MERGE_PATCH, type KubeAnswer } from '../../src/kube/client.js';
-import { kubeconfigCredentials } from '../../src/kube/credentials.js';
+import { MERGE_PATCH, type KubeAnswer } from '../../src/kube/client.js';
 import { GROUPS_PATH, itemPath } from '../../src/kube/quota/names.js';
 import type { KubeObject } from '../../src/kube/object.js';
 import { CHECK_CONTROLLER } from '../../src/quota-controller/kueue/workload.js';
@@ -11,6 +8,7 @@ import { GROUP_LABEL } from '../../src/quota/internal.js';
 import { until } from '../harness/eventually.js';
 import { AgentProcess } from './agent-process.js';
 import { TestCluster } from './cluster.js';
+import { clusterClient } from './cluster-client.js';
 import { customResourcesOrSkip } from './custom-resources.js';
 import { startExtender } from './extender-process.js';
 import { KueueProcess, whyNoKueue } from './kueue-process.js';
@@ -35,12 +33,7 @@ const JOBS = '/apis/batch/v1/namespaces/default/jobs';
 const PODS = '/api/v1/namespaces/default/pods';
 const GPUS = 8;
 
-mkdirSync(cluster.directory, { recursive: true });
-const client = new KubeClient({
-  credentials: await kubeconfigCredentials(cluster.kubeconfig, systemClock),
-  clock: systemClock,
-  userAgent: 'gpu-manager/e2e',
-});
+const client = await clusterClient(cluster);
 const agent = new AgentProcess(cluster, JSON.stringify({ gpus: Array.from({ length: GPUS }, () => ({})) }));
 const kueue = new KueueProcess(cluster);
 const balancer = new Balancer();

@@ -44,7 +44,7 @@ if [ "${GPU_MANAGER_E2E_STAGE:-}" = namespaces ]; then
   ip address add 10.254.0.1/24 dev node0
   ip link set node0 up
   ip route add default via 10.254.0.2
-  # Nobody answers, and says so at once: an image that is not there is not waited for.
+  # Names are refused at once, so the kubelet does not wait for an image that it cannot pull.
   echo nameserver 127.0.0.1 >/etc/resolv.conf
   exec "$@"
 fi

@@ -18,37 +18,16 @@ export function whyNoOwnMachine(): string | null {
 }
 
 /** What a program printed, errors among it, and its exit status. */
-export interface Ended {
+interface Ended {
   readonly status: number | null;
   readonly output: string;
 }
 
-/** One machine: network, processes, control groups and folders of its own (own-machine.sh). */
-export interface Machine {
-  /** With `shown`, what the program prints is also shown at once. */
-  readonly run: (command: readonly string[], shown: boolean) => Promise<Ended>;
-}
-
-/** Machines of this host, each used for one thing at a time, also by other runs. */
-export class Machines {
-  readonly #count: number;
-
-  constructor(count: number) {
-    this.#count = count;
-  }
-
-  /** Hands each item to the next machine that is free; resolves when all have been worked on. */
-  async runEach<T>(items: readonly T[], work: (item: T, machine: Machine) => Promise<void>): Promise<void> {
-    const left = [...items];
-    const workers = Array.from({ length: Math.min(this.#count, items.length) }, async () => {
-      for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item, { run });
-    });
-    await Promise.all(workers);
-  }
-}
-
-/** Runs a command on the first machine that nobody uses. */
-async function run(command: readonly string[], shown: boolean): Promise<Ended> {
+/**
+ * Runs a command on the first machine that nobody uses; each has its own network, processes, control groups and folders
+ * (own-machine.sh). With `shown`, what it prints is also shown at once.
+ */
+export async function runOnOwnMachine(command: readonly string[], shown: boolean): Promise<Ended> {
   mkdirSync(STATE, { recursive: true });
   for (let number = 1; number <= MOST; number += 1) {
     const ended = await runOn(join(STATE, `machine-${number}`), command, shown);

@@ -1,14 +1,12 @@
 import tap, { test, type Test } from 'tap';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
-import { systemClock } from '../../src/host/clock.js';
-import { KubeClient, MERGE_PATCH, type KubeAnswer, type KubeRequest } from '../../src/kube/client.js';
-import { kubeconfigCredentials } from '../../src/kube/credentials.js';
+import { MERGE_PATCH, type KubeAnswer, type KubeRequest } from '../../src/kube/client.js';
 import { GROUP_LABEL } from '../../src/quota/internal.js';
 import { GROUPS_PATH, LEDGERS_PATH } from '../../src/kube/quota/names.js';
 import type { KubeObject } from '../harness/api-server/kube-object.js';
 import { deployment } from '../quota-controller/cluster.js';
 import { TestCluster } from './cluster.js';
+import { clusterClient } from './cluster-client.js';
 import { customResourcesOrSkip } from './custom-resources.js';
 import { MutatingWebhook } from './mutating-webhook.js';
 import { Balancer, QuotaProcess } from './quota-process.js';
@@ -18,12 +16,7 @@ import { MAIN } from '../harness/programs.js';
 tap.setTimeout(900_000);
 
 const cluster = new TestCluster();
-mkdirSync(cluster.directory, { recursive: true });
-const client = new KubeClient({
-  credentials: await kubeconfigCredentials(cluster.kubeconfig, systemClock),
-  clock: systemClock,
-  userAgent: 'gpu-manager/e2e',
-});
+const client = await clusterClient(cluster);
 await customResourcesOrSkip(cluster, client);
 const balancer = new Balancer();
 await balancer.start();

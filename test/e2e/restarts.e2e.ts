@@ -3,11 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import tap, { test, type Test } from 'tap';
 import { readKubeletCheckpoint } from '../../src/agent/device-plugin/internal-checkpoint.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../../src/gpu/resources.js';
-import { systemClock } from '../../src/host/clock.js';
-import { KubeClient } from '../../src/kube/client.js';
-import { kubeconfigCredentials } from '../../src/kube/credentials.js';
 import { AgentProcess } from './agent-process.js';
 import { KUBELET_CHECKPOINT, NODE, TestCluster } from './cluster.js';
+import { clusterClient } from './cluster-client.js';
 import { startExtender } from './extender-process.js';
 import { podManifest } from './pods.js';
 import { until } from '../harness/eventually.js';
@@ -24,11 +22,7 @@ const POD_PERIOD_MS = 100;
 const MOST_WAITING = 40;
 
 const cluster = new TestCluster();
-const client = new KubeClient({
-  credentials: await kubeconfigCredentials(cluster.kubeconfig, systemClock),
-  clock: systemClock,
-  userAgent: 'gpu-manager/e2e',
-});
+const client = await clusterClient(cluster);
 
 tap.setTimeout(1_800_000);
 tap.teardown(async () => {

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { kubeletIsRunning, TestCluster, whyNoCluster } from './cluster.js';
 import { ClusterContents } from './cluster-contents.js';
-import { Machines, whyNoOwnMachine } from './machines.js';
+import { runOnOwnMachine, whyNoOwnMachine } from './own-machine.js';
 import { timeLimit } from '../harness/time-factor.js';
 import { builtVersions, chosenVersion, KubernetesVersion, VERSION_VARIABLE } from './kubernetes-version.js';
 
@@ -94,15 +94,18 @@ async function failedOnMachines(
   ];
   const failed: string[] = [];
   const program = fileURLToPath(import.meta.url);
-  await new Machines(machines).runEach(groups, async (group, machine) => {
-    const options = ['--here', '--kubernetes', version.name, '--seconds', String(seconds)];
-    // What several machines print is shown file by file.
-    const shown = groups.length === 1;
-    const { status, output } = await machine.run([process.execPath, program, ...options, ...group], shown);
-    if (!shown) console.log(output.replace(/^# (?:failed|end-to-end): .*\n/gm, '').trimEnd());
-    const named = group.filter((file) => output.includes(`# failed: ${file} on ${version.name}\n`));
-    failed.push(...(status !== 0 && named.length === 0 ? group : named));
-  });
+  // What several machines print is shown file by file.
+  const shown = groups.length === 1;
+  const work = async (): Promise<void> => {
+    for (let group = groups.shift(); group !== undefined; group = groups.shift()) {
+      const options = ['--here', '--kubernetes', version.name, '--seconds', String(seconds)];
+      const { status, output } = await runOnOwnMachine([process.execPath, program, ...options, ...group], shown);
+      if (!shown) console.log(output.replace(/^# (?:failed|end-to-end): .*\n/gm, '').trimEnd());
+      const named = group.filter((file) => output.includes(`# failed: ${file} on ${version.name}\n`));
+      failed.push(...(status !== 0 && named.length === 0 ? group : named));
+    }
+  };
+  await Promise.all(Array.from({ length: machines }, work));
   return failed;
 }
 

@@ -1,11 +1,8 @@
-import { mkdirSync } from 'node:fs';
 import tap, { test } from 'tap';
-import { systemClock } from '../../src/host/clock.js';
-import { KubeClient } from '../../src/kube/client.js';
-import { kubeconfigCredentials } from '../../src/kube/credentials.js';
 import { GROUP_LABEL } from '../../src/quota/internal.js';
 import { until } from '../harness/eventually.js';
 import { BUSYBOX_IMAGE, TestCluster } from './cluster.js';
+import { clusterClient } from './cluster-client.js';
 import { customResourcesOrSkip } from './custom-resources.js';
 import { QuotaProcess } from './quota-process.js';
 
@@ -18,12 +15,7 @@ const CPU = 'requests.cpu';
 const LIMIT_MS = 60_000;
 
 const cluster = new TestCluster();
-mkdirSync(cluster.directory, { recursive: true });
-const client = new KubeClient({
-  credentials: await kubeconfigCredentials(cluster.kubeconfig, systemClock),
-  clock: systemClock,
-  userAgent: 'gpu-manager/e2e',
-});
+const client = await clusterClient(cluster);
 await customResourcesOrSkip(cluster, client);
 const service = new QuotaProcess({
   name: 'running-pods',

@@ -1,15 +1,14 @@
 import { execFile } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import tap, { test } from 'tap';
-import { systemClock } from '../../src/host/clock.js';
-import { KubeClient, MERGE_PATCH } from '../../src/kube/client.js';
-import { kubeconfigCredentials } from '../../src/kube/credentials.js';
+import { MERGE_PATCH } from '../../src/kube/client.js';
 import { until } from '../harness/eventually.js';
 import { MAIN } from '../harness/programs.js';
 import { NODE, TestCluster } from './cluster.js';
+import { clusterClient } from './cluster-client.js';
 import { customResourcesOrSkip } from './custom-resources.js';
 import { importImage } from './image.js';
 import { QuotaProcess } from './quota-process.js';
@@ -23,12 +22,7 @@ const PORT = 18_449;
 const LIMIT_MS = 90_000;
 
 const cluster = new TestCluster();
-mkdirSync(cluster.directory, { recursive: true });
-const client = new KubeClient({
-  credentials: await kubeconfigCredentials(cluster.kubeconfig, systemClock),
-  clock: systemClock,
-  userAgent: 'gpu-manager/e2e',
-});
+const client = await clusterClient(cluster);
 await customResourcesOrSkip(cluster, client);
 const directory = mkdtempSync(join(tmpdir(), 'gm-walk-'));
 const service = new QuotaProcess({
