@@ -40,7 +40,8 @@ const SENTENCES: Readonly<Record<Obstacle, string>> = {
   external: 'it has memory of another interface, such as Vulkan',
 };
 
-const mib = (bytes: number): string => `${Math.ceil(bytes / MIB)} MiB`;
+/** Bytes as `12 MiB`, rounded up. */
+export const mib = (bytes: number): string => `${Math.ceil(bytes / MIB)} MiB`;
 
 /** Why a container cannot be suspended, in words; empty: it can. Pure. */
 export function suspendObstacles(facts: SuspendFacts): string[] {

@@ -10,7 +10,7 @@ import type { SliceDirectories } from '../slice-directory.js';
 import type { Slices } from '../slices.js';
 import { RESULT, type CheckpointAnswer, type Checkpoints } from './checkpoint-program.js';
 import { freeGroupBytes, freeHostBytes } from './host-memory.js';
-import { suspendObstacles, type SeenProcess } from './obstacles.js';
+import { mib, suspendObstacles, type SeenProcess } from './obstacles.js';
 import { readSuspension, removeSuspension, writeSuspension, type Suspension } from './suspension-file.js';
 
 export interface SuspenderOptions {
@@ -46,9 +46,7 @@ const ROOM_MS = 5_000;
 const LOOK_MS = 200;
 /** Room that a GPU must have beyond what the processes had, unless it was fuller before. */
 const SPARE_BYTES = 512 * 2 ** 20;
-const MIB = 2 ** 20;
 
-const mib = (bytes: number): string => `${Math.ceil(bytes / MIB)} MiB`;
 const sum = (processes: Members): number => processes.reduce((all, { bytes }) => all + bytes, 0);
 const isAlive = ({ pid, startTicks }: Members[number]): boolean => {
   const stat = processStat(pid);
@@ -71,7 +69,7 @@ export class Suspender {
     this.#options = options;
   }
 
-  /** What is suspended, or on its way; null for a container that runs. */
+  /** The record of a container that is suspended, or in a step to or from it; null for a container that runs. */
   of(allocation: string): Suspension | null {
     const record = this.#records.get(allocation);
     return record?.processes.some(isAlive) === true ? record : null;
