@@ -15,7 +15,7 @@ export interface ShapeResult {
  * Reads nodes. The agent's inventory lists the GPUs. For a node without one (an older agent), equal GPUs are assumed:
  * its capacity of `vcuda-core` divided by 100, with equal parts of its memory blocks, as in the original's extender,
  * and of the model that its labels name. Where the label of NVIDIA's GPU feature discovery says another size, the GPUs
- * are unequal: all but one have that size, so that the last one is as large as any can be.
+ * are unequal: all but one have that size, so that the last one has the largest possible size.
  *
  * Nodes with equal topologies share one topology object, so that placement derives its tables once.
  */

@@ -99,7 +99,7 @@ export type GroupMemory = (GroupLimits & { readonly usedBytes: number }) | 'none
  * them from 615 on. A group is named by the full path of its folder.
  */
 export interface GroupLimiter {
-  /** Why the driver keeps no limits on this GPU; null: it does. `group`: any group that exists. */
+  /** Why the driver keeps no limits on this GPU; null: it does. `group` is one that exists. */
   problem(gpuUuid: string, group: string): Promise<string | null>;
   /** Limits of 0 and null remove those that the group had. */
   set(gpuUuid: string, group: string, limits: GroupLimits): Promise<GroupLimited>;

@@ -12,7 +12,7 @@ import { SecretPaths } from './secret-paths.js';
 import type { WebhookTarget } from './webhook-registration.js';
 
 /**
- * Who writes the webhook configurations: each replica; a Job with an account of its own (`job`), which runs this
+ * The writer of the webhook configurations: each replica; a Job with an account of its own (`job`), which runs this
  * program once (`once`) again and again; or an administrator (`none`).
  */
 export type Registration = 'replicas' | 'job' | 'once' | 'none';

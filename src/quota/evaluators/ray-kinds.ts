@@ -60,7 +60,7 @@ const RAY_CLUSTER: Evaluator = {
   pods: (reader, object) => clusterPods(reader, reader.at(object, 'spec'), 'spec', []),
 };
 
-/** What is left of the cluster of a job; `none` also where the job uses an existing cluster. */
+/** The part of a job's cluster that stays after the job; `none` also where the job uses an existing cluster. */
 type ClusterRest = 'all' | 'head' | 'none';
 
 /** The rest of the cluster by each deletion policy of KubeRay. */
