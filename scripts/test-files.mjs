@@ -1,10 +1,10 @@
 // Finds, builds and runs test files: for `npm test`, `npm run test:long` and `npm run watch`.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { availableParallelism, cpus, tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
-import { clearTimeout, setTimeout } from 'node:timers';
+import { clearInterval, clearTimeout, setInterval, setTimeout } from 'node:timers';
 import { fileURLToPath } from 'node:url';
 import { compile, transpileChanged } from './compile.mjs';
 import { testPrograms } from './test-programs.mjs';
@@ -16,6 +16,9 @@ const TAP = join(ROOT, 'node_modules/tap/dist/esm/index.js');
 const COST_VARIABLE = 'GPU_MANAGER_TEST_COST';
 /** After a file's own limit, which names the test that hangs. */
 const KILLED_AFTER_SECONDS = 30;
+/** Many tests wait: while more than this part of the machine was idle for a second, another file starts. */
+const IDLE_PART = 0.2;
+const IDLE_PERIOD_MS = 1_000;
 
 /** How the names of a tier's files end: what `npm test` runs, and what needs minutes or a machine for itself. */
 export const TIERS = { test: '.test.ts', long: '.long.ts' };
@@ -91,26 +94,62 @@ export const lineOf = ({ file, passed, seconds }) =>
   `# ${file}: ${passed ? 'passed' : 'FAILED'} in ${seconds.toFixed(1)} s`;
 
 /**
- * Runs compiled test files, `jobs` at once, each in a process of its own, which `started` gets; tells each result, with the
- * seconds that it took and the CPU seconds of its process and all that it started and waited for.
+ * Runs compiled test files, each in a process of its own, which `started` gets: `jobs` at once, and up to `most` while the
+ * machine is idle beside them. Tells each result, with the seconds that it took and the CPU seconds of its process and
+ * all that it started and waited for.
  */
-export async function runEach(files, { jobs, flags = [], bundled = true, environment = {}, started }, tell) {
+export async function runEach(
+  files,
+  { jobs, most = jobs, flags = [], bundled = true, environment = {}, started },
+  tell,
+) {
   await buildQuickTap();
   const programs = bundled ? await testPrograms(files.map(compiledOf)) : {};
   const costs = mkdtempSync(join(tmpdir(), 'test-costs-'));
   const waiting = [...files];
-  const worker = async () => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      const cost = join(costs, file.replaceAll('/', '-'));
-      const variables = { ...programs, ...environment, [COST_VARIABLE]: cost };
-      tell(await runFile(file, flags, variables, started));
-    }
+  const running = new Set();
+  const begin = () => {
+    const file = waiting.shift();
+    if (file === undefined) return;
+    const variables = { ...programs, ...environment, [COST_VARIABLE]: join(costs, file.replaceAll('/', '-')) };
+    const done = runFile(file, flags, variables, started).then((result) => {
+      running.delete(done);
+      tell(result);
+    });
+    running.add(done);
   };
+  const idlePart = idleMeter();
+  const timer = setInterval(() => {
+    if (idlePart() > IDLE_PART && running.size < most) begin();
+  }, IDLE_PERIOD_MS);
   try {
-    await Promise.all(Array.from({ length: jobs }, worker));
+    while (waiting.length > 0 || running.size > 0) {
+      while (waiting.length > 0 && running.size < jobs) begin();
+      await Promise.race(running);
+    }
   } finally {
+    clearInterval(timer);
     rmSync(costs, { recursive: true });
   }
+}
+
+/** A function that returns which part of the processors was idle since its last call. */
+function idleMeter() {
+  const now = () => {
+    const times = cpus().map(({ times }) => times);
+    const sum = (of) => times.reduce((total, one) => total + of(one), 0);
+    return {
+      idle: sum(({ idle }) => idle),
+      all: sum(({ user, nice, sys, irq, idle }) => user + nice + sys + irq + idle),
+    };
+  };
+  let before = now();
+  return () => {
+    const after = now();
+    const part = (after.idle - before.idle) / Math.max(1, after.all - before.all);
+    before = after;
+    return part;
+  };
 }
 
 async function runFile(file, flags, environment, started) {

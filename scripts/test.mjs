@@ -19,7 +19,7 @@ import {
 const HELP = `npm test                        builds everything and runs what the product promises: all *${TIERS.test}
 npm run test:long               the same for what needs minutes: attacks, faults at random, long histories, all *${TIERS.long}
 npm test -- FILE...             builds what has changed and runs these: test/host/rounds.test.ts, or a folder below test/
-npm test -- --jobs=N            every test, N files at once instead of two for each processor
+npm test -- --jobs=N            every test, N files at once instead of two to four for each processor
 npm test -- --output-file=FILE  every test; writes all results as TAP to FILE instead of build/tests.tap
 
 Types are checked before a run of all tests, and after the results of single files.
@@ -28,11 +28,14 @@ GPU_MANAGER_TIME_FACTOR=N       every time limit is N times longer, for a machin
 /** How many of the dearest files are named at the end. */
 const NAMED = 10;
 
-/** What each tier holds beside its files: how many run at once for each processor, and where its results go. */
+/**
+ * What each tier holds beside its files: how many run at once for each processor, how many while processors are idle, and
+ * where its results go.
+ */
 const RUNS = {
-  test: { perProcessor: 2, results: 'build/tests.tap' },
+  test: { perProcessor: 2, whileIdle: 4, results: 'build/tests.tap' },
   // Attacks and turns of event loops: a machine of their own tells more.
-  long: { perProcessor: 1, results: 'build/long.tap' },
+  long: { perProcessor: 1, whileIdle: 1, results: 'build/long.tap' },
 };
 
 /** Files that take longest, with others beside them: on a new machine, too, they must not be the last. */
@@ -66,11 +69,13 @@ async function main(args) {
   return await runSome(testFiles(files, tier));
 }
 
-function optionsOf(options, { perProcessor, results }) {
-  const chosen = { jobs: perProcessor * availableParallelism(), results };
+function optionsOf(options, { perProcessor, whileIdle, results }) {
+  const processors = availableParallelism();
+  const chosen = { jobs: perProcessor * processors, most: whileIdle * processors, results };
   for (const option of options) {
     const [name, value = ''] = option.split('=', 2);
-    if (name === '--jobs' && Number.isInteger(Number(value)) && Number(value) >= 1) chosen.jobs = Number(value);
+    if (name === '--jobs' && Number.isInteger(Number(value)) && Number(value) >= 1)
+      chosen.jobs = chosen.most = Number(value);
     else if (name === '--output-file' && value !== '') chosen.results = value;
     else throw new Error(`expected --jobs=NUMBER or --output-file=FILE, found ${option}`);
   }
@@ -86,7 +91,7 @@ async function runSome(chosen) {
   return passed && typed ? 0 : 1;
 }
 
-async function runAll(tier, { jobs, results }) {
+async function runAll(tier, { jobs, most, results }) {
   await build();
   const before = secondsBefore(results);
   const secondsOf = (file) => before.get(file) ?? (FIRST.includes(file.replace(TIERS[tier], '')) ? Infinity : 0);
@@ -112,7 +117,7 @@ async function runAll(tier, { jobs, results }) {
   };
   const { REFERENCE_MS, referenceMs } = await import('../dist/test/harness/reference-work.js');
   const samples = [];
-  await runEach(files, { jobs }, (result) => {
+  await runEach(files, { jobs, most }, (result) => {
     tell(result);
     if (all.length % Math.ceil(files.length / SPEED_SAMPLES) === 0) samples.push(referenceMs() / REFERENCE_MS);
   });
