@@ -1,6 +1,5 @@
-// Writes what the chart and the top folder have from elsewhere: README.md of the chart from the comments of values.yaml;
-// the alerts, dashboards and custom resource definitions of etc/, which helm only reads below the chart; and
-// daemonset.yaml, which kubectl can apply by its address only as a file of its own, not as a symbolic link.
+// Writes README.md of the chart from the comments of values.yaml, and daemonset.yaml, which kubectl can apply by its address
+// only as a file of its own, not as a symbolic link. What the chart has from etc/ are links, which helm follows.
 //
 //     node scripts/chart-files.mjs          writes them
 //     node scripts/chart-files.mjs --check  exit code 1 if a file differs
@@ -12,15 +11,9 @@ import { isMap, parseDocument } from 'yaml';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const CHART = 'charts/gpu-manager';
 
-/** Copies by their sources. */
-const COPIES = {
-  'etc/agent/daemonset.yaml': 'daemonset.yaml',
-  'etc/quota/crds.yaml': `${CHART}/files/quota-crds.yaml`,
-  'etc/prometheus/rules.yaml': `${CHART}/files/rules.yaml`,
-  'etc/prometheus/quota-rules.yaml': `${CHART}/files/quota-rules.yaml`,
-  'etc/grafana/gpu-manager.json': `${CHART}/files/dashboard.json`,
-  'etc/grafana/quota.json': `${CHART}/files/quota-dashboard.json`,
-};
+/** The manifest that users apply by its address, and where it is written. */
+const MANIFEST = 'etc/agent/daemonset.yaml';
+const MANIFEST_COPY = 'daemonset.yaml';
 
 const HEAD = `# The chart of gpu-manager
 
@@ -42,8 +35,10 @@ const rows = rowsOf(values.contents, '');
 const wrong = rows.filter(({ meaning }) => meaning === '');
 if (wrong.length > 0) throw new Error(`values without a comment: ${wrong.map(({ path }) => path).join(', ')}`);
 const table = rows.map(({ path, value, meaning }) => `| \`${path}\` | ${printed(value)} | ${meaning} |\n`).join('');
-const files = [[`${CHART}/README.md`, HEAD + table]];
-for (const [source, copy] of Object.entries(COPIES)) files.push([copy, await readFile(join(ROOT, source), 'utf8')]);
+const files = [
+  [`${CHART}/README.md`, HEAD + table],
+  [MANIFEST_COPY, await readFile(join(ROOT, MANIFEST), 'utf8')],
+];
 
 for (const [name, text] of files) {
   const path = join(ROOT, name);

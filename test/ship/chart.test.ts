@@ -65,7 +65,7 @@ test('templates use every value, and no value that does not exist', (t) => {
   t.end();
 });
 
-test('the table of values, the custom resources, alerts and dashboards of the chart are those of their sources', (t) => {
+test('the table of values of the chart and the manifest at the top are those of their sources', (t) => {
   const { status, stderr } = spawnSync(process.execPath, [join(ROOT, 'scripts/chart-files.mjs'), '--check'], {
     encoding: 'utf8',
   });
