@@ -50,5 +50,4 @@ export type { ConsumerUsage } from './consumer-usage.js';
 export { limitedResource, limitsOn } from './limit-resource.js';
 export { isStorage } from './storage-resource.js';
 export { storageShares, type StorageShares, type StorageSituation, type StorageUsage } from './storage.js';
-export { taskByTask, type TaskQueue } from './task-by-task.js';
 export type { Quantities } from '../../manifests/quantities.js';

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { fairShares, taskByTask, type ShareRequest } from '../../../src/quota/arbitrator/index.js';
+import { fairShares, type ShareRequest } from '../../../src/quota/arbitrator/index.js';
 import { inThings, things } from './quantities.js';
 
 type Amounts = Readonly<Record<string, number>>;
@@ -165,51 +165,6 @@ for (const { id, says, cluster, rows, expected, lendReserved, notGuaranteed = []
     t.end();
   });
 }
-
-test('D02: whole tasks leave a remainder that is smaller than a task', (t) => {
-  const queues = [
-    { name: 'b', task: things({ cpu: 3, memory: 1 }), tasks: 100 },
-    { name: 'a', task: things({ cpu: 1, memory: 4 }), tasks: 100 },
-  ];
-  t.same(taskByTask(queues, things({ cpu: 9, memory: 18 })).join(''), 'ababa');
-  t.end();
-});
-
-test('whole tasks follow weights and counts', (t) => {
-  const task = things({ cpu: 1 });
-  t.same(
-    taskByTask(
-      [
-        { name: 'a', task, tasks: 100, weight: 3 },
-        { name: 'b', task, tasks: 100 },
-      ],
-      things({ cpu: 8 }),
-    ).filter((name) => name === 'a').length,
-    6,
-  );
-  t.same(
-    taskByTask(
-      [
-        { name: 'a', task, tasks: 1 },
-        { name: 'b', task, tasks: 2 },
-      ],
-      things({ cpu: 8 }),
-    ),
-    ['a', 'b', 'b'],
-  );
-  t.same(
-    taskByTask(
-      [
-        { name: 'a', task: things({}), tasks: 100 },
-        { name: 'b', task: things({ gpu: 1 }), tasks: 100 },
-      ],
-      things({ cpu: 8 }),
-    ),
-    [],
-    'a task without resources and a task of an unknown resource are never started',
-  );
-  t.end();
-});
 
 test('a resource that the cluster lacks does not reduce the share of a consumer that requests it', (t) => {
   const claims = [
