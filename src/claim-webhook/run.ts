@@ -17,7 +17,7 @@ import { ClaimTemplates } from './claim-templates.js';
 import { reviewConfiguration } from './configuration-review.js';
 import { reviewPod } from './pod-review.js';
 import { WebhookMetrics } from './webhook-metrics.js';
-import { conversionConfiguration, parametersConfiguration } from './webhook-objects.js';
+import { conversionConfiguration, parametersConfiguration } from './claim-webhooks.js';
 
 const WEBHOOKS = 'gpu-manager-claims';
 const NAMES = { certificate: `${WEBHOOKS}-tls`, paths: `${WEBHOOKS}-webhook`, authority: WEBHOOKS };

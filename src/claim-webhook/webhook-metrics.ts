@@ -1,8 +1,8 @@
 import { counted, counter, histogram, Metrics } from '../http/metrics.js';
-import { reviewSeconds } from '../kube/admission/review-seconds.js';
+import { reviewHistogram } from '../kube/admission/review-histogram.js';
 import type { AdmissionResponse } from '../kube/admission/review.js';
 
-const REVIEWS = reviewSeconds(
+const REVIEWS = reviewHistogram(
   'gpu_dra_review_seconds',
   'Duration of admission reviews of claims and of pods to convert',
 );

@@ -7,7 +7,7 @@ import type { LogLevel } from '../host/log.js';
 import { StartupError } from '../host/startup-error.js';
 import { AGENT_NAMESPACE } from '../kube/agent-pods.js';
 import { flagsKubeconfig, operatorsKubeconfig } from '../kube/operators-kubeconfig.js';
-import { readClusterLedger } from '../quota-controller/cluster-ledger.js';
+import { readClusterLedger } from '../quota-controller/ledger/cluster-ledger.js';
 import { hostAndPort, httpUrl } from './flag-values.js';
 import { logLevelOption, serveUntilSignal } from './serve.js';
 

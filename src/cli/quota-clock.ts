@@ -2,8 +2,8 @@ import { Command } from 'commander';
 import { systemClock } from '../host/clock.js';
 import { StartupError } from '../host/startup-error.js';
 import type { ClusterAccess } from '../kube/open-client.js';
-import { leaderOf, ledgerTime, resetClock } from '../quota-controller/clock-reset.js';
-import { withClient } from '../quota-controller/open-cluster-ledger.js';
+import { leaderOf, ledgerTime, resetClock } from '../quota-controller/clock/clock-reset.js';
+import { withClient } from '../quota-controller/ledger/open-cluster-ledger.js';
 import { contextOption, kubeconfigOption } from './cluster-options.js';
 import { outputOption, print, type Output } from './output.js';
 

@@ -1,11 +1,11 @@
 import { Command, Option } from 'commander';
 import { systemClock } from '../host/clock.js';
 import { StartupError } from '../host/startup-error.js';
-import { addGrant, addLoan, moveQuota, type Changed } from '../quota-controller/group-change.js';
+import { addGrant, addLoan, moveQuota, type Changed } from '../quota-controller/objects/group-change.js';
 import type { KubeApi } from '../kube/client.js';
 import type { ClusterAccess } from '../kube/open-client.js';
 import { timestamp } from '../kube/json.js';
-import { withClient } from '../quota-controller/open-cluster-ledger.js';
+import { withClient } from '../quota-controller/ledger/open-cluster-ledger.js';
 import {
   createEngine,
   type Decision,

@@ -2,9 +2,9 @@ import { Command } from 'commander';
 import { systemClock } from '../host/clock.js';
 import { StartupError } from '../host/startup-error.js';
 import type { ClusterAccess } from '../kube/open-client.js';
-import { leaderOf } from '../quota-controller/clock-reset.js';
-import { mergeLedgers, storedLedgers } from '../quota-controller/merged-ledgers.js';
-import { withClient } from '../quota-controller/open-cluster-ledger.js';
+import { leaderOf } from '../quota-controller/clock/clock-reset.js';
+import { mergeLedgers, storedLedgers } from '../quota-controller/ledger/merged-ledgers.js';
+import { withClient } from '../quota-controller/ledger/open-cluster-ledger.js';
 import { contextOption, kubeconfigOption } from './cluster-options.js';
 import { outputOption, print, type Output } from './output.js';
 

@@ -1,7 +1,7 @@
 import type { Option } from 'commander';
 import type { KubeApi } from '../kube/client.js';
 import type { ClusterAccess } from '../kube/open-client.js';
-import { openLedger, withClient } from '../quota-controller/open-cluster-ledger.js';
+import { openClusterLedger, withClient } from '../quota-controller/ledger/open-cluster-ledger.js';
 import type { Format } from '../quota-command/replay.js';
 import type { Quota } from '../quota/index.js';
 import { isDocument, outputOption, print, printItem, type Output } from './output.js';
@@ -51,7 +51,7 @@ export async function printLedger(
   const { output, watch: isWatched, ...access } = options;
   await withClient(access, async (client) => {
     const api: KubeApi = { request: (request) => client.request(request) };
-    const read = async (): Promise<string> => textOf(await openLedger(api), api);
+    const read = async (): Promise<string> => textOf(await openClusterLedger(api), api);
     const first = await read();
     let shown = '';
     const show = async (text: string): Promise<void> => {

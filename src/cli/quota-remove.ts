@@ -1,9 +1,9 @@
 import { Command } from 'commander';
 import type { ClusterAccess } from '../kube/open-client.js';
 import { StartupError } from '../host/startup-error.js';
-import { leaderOf } from '../quota-controller/clock-reset.js';
-import { withClient } from '../quota-controller/open-cluster-ledger.js';
-import { quotaRemains, removeRemains } from '../quota-controller/removal.js';
+import { leaderOf } from '../quota-controller/clock/clock-reset.js';
+import { withClient } from '../quota-controller/ledger/open-cluster-ledger.js';
+import { quotaRemains, removeRemains } from '../quota-controller/objects/removal.js';
 import { contextOption, kubeconfigOption } from './cluster-options.js';
 import { outputOption, print, type Output } from './output.js';
 

@@ -20,7 +20,7 @@ import { replay, reportOf, scriptProblem, statusesOf } from '../quota-command/re
 import { readTree } from '../quota-command/tree-file.js';
 import { readManifests } from '../quota-command/manifest-file.js';
 import { whatIf } from '../quota-command/what-if.js';
-import { offlineReviews } from '../quota-controller/offline-reviews.js';
+import { offlineReviews } from '../quota-controller/offline/offline-reviews.js';
 import { quotaClockCommand } from './quota-clock.js';
 import { quotaLedgersCommand } from './quota-ledgers.js';
 import { quotaRemoveCommand } from './quota-remove.js';

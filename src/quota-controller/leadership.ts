@@ -7,15 +7,15 @@ import { Arbitrator } from './arbitrator/arbitrator.js';
 import { Controller } from './controller/controller.js';
 import { GroupArbitrator } from './give-back/group-arbitrator.js';
 import type { WaitingWorkloads } from './give-back/waiting-workloads.js';
-import { NamespaceAccess } from './admission/namespace-access.js';
+import { NamespaceAccess } from './policy/namespace-access.js';
 import { AdmissionCheckController } from './kueue/admission-check.js';
-import type { KueueObjects } from './kueue/kueue-objects.js';
-import type { WorkloadReader } from './workload-reader.js';
+import type { KueueObjects } from './workloads/kueue-objects.js';
+import type { WorkloadReader } from './workloads/workload-reader.js';
 import type { OpenEngine } from './open-engine.js';
 import type { ClusterFacts } from './policy/cluster-facts.js';
 import type { QuotaPolicy } from './policy/policy-object.js';
 import { CoverKeeper } from './reconciler/cover-keeper.js';
-import type { OwnedPods } from './reconciler/owned-pods.js';
+import type { OwnedPods } from './workloads/owned-pods.js';
 import type { Reconciler } from './reconciler/reconciler.js';
 import { RESERVATION_MS, type ArbitratorConfig, type QuotaServiceOptions } from './service-options.js';
 
@@ -151,22 +151,23 @@ export class Leadership {
     const metrics = this.#arbitratorMetrics;
     const podsOfWorkloads = (): ReadonlyMap<string, readonly string[]> =>
       this.#controller?.podsOfWorkloads() ?? new Map<string, readonly string[]>();
+    const giveBack =
+      waiting === null
+        ? null
+        : new GroupArbitrator({
+            ...{ api, engine, reconciler, waiting, podsOfWorkloads, events, log, metrics, clock },
+            borrowedHours: (group) => this.#controller?.borrowedHours(group),
+            takeBack: async (uid) => (await this.#admissionCheck?.takeBack(uid)) ?? false,
+            mode: config.mode,
+            policy: config.policy,
+          });
     return new Arbitrator({
       api,
       events,
       log,
       clock,
       metrics,
-      groups:
-        waiting === null
-          ? null
-          : new GroupArbitrator({
-              ...{ api, engine, reconciler, waiting, podsOfWorkloads, events, log, metrics, clock },
-              borrowedHours: (group) => this.#controller?.borrowedHours(group),
-              takeBack: async (uid) => (await this.#admissionCheck?.takeBack(uid)) ?? false,
-              mode: config.mode,
-              policy: config.policy,
-            }),
+      afterCycle: giveBack === null ? null : (view, evictor) => giveBack.cycle(view, evictor),
       templates: () => facts.policy.consumers,
       storageCapacity: () => facts.policy.storageCapacity,
       limitsPercent: () => facts.policy.limitsPercent,

@@ -1,7 +1,7 @@
 import type { Clock } from '../host/clock.js';
 import type { EventRecorder } from '../kube/events.js';
 import { createEngine, type QuotaEngine } from '../quota/index.js';
-import { EngineClock, clockWarning, type ClockState } from './engine-clock.js';
+import { EngineClock, clockWarning, type ClockState } from './clock/engine-clock.js';
 import type { QuotaPolicy } from './policy/policy-object.js';
 import type { QuotaServiceOptions } from './service-options.js';
 import { KubeStore } from './store/kube-store.js';

@@ -1,15 +1,15 @@
 import { counted, counter, histogram, Metrics, only, readAt, type Metric } from '../http/metrics.js';
 import { unitOfKey } from '../manifests/key.js';
 import type { GroupStatus, QuotaEngine } from '../quota/internal.js';
-import { reviewSeconds } from '../kube/admission/review-seconds.js';
+import { reviewHistogram } from '../kube/admission/review-histogram.js';
 import type { AdmissionResponse } from '../kube/admission/review.js';
-import type { EngineClock } from './engine-clock.js';
+import type { EngineClock } from './clock/engine-clock.js';
 import type { KubeStore, LedgerSize } from './store/kube-store.js';
 import type { Reconciler } from './reconciler/reconciler.js';
 
 const HOUR_MS = 3_600_000;
 
-const DECISIONS = reviewSeconds('quota_review_seconds', 'Duration of admission reviews');
+const DECISIONS = reviewHistogram('quota_review_seconds', 'Duration of admission reviews');
 
 const REFUSED = {
   name: 'quota_refused_total',

@@ -12,7 +12,7 @@ import { readPod } from '../kube/pod.js';
 import { gangText } from '../cluster/explain/waiting-text.js';
 import { knownPods } from '../cluster/explain/cluster-state.js';
 import { explainIn } from '../cluster/explain/why-waiting.js';
-import { readClusterLedger } from '../quota-controller/cluster-ledger.js';
+import { readClusterLedger } from '../quota-controller/ledger/cluster-ledger.js';
 import { ApiObjects, type StoredObject } from './api-objects.js';
 import { ClaimCluster } from './claim-cluster.js';
 import { DemoQuota } from './demo-quota.js';

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { conversionConfiguration, parametersConfiguration } from '../../src/claim-webhook/webhook-objects.js';
+import { conversionConfiguration, parametersConfiguration } from '../../src/claim-webhook/claim-webhooks.js';
 import { manifestsOf } from '../quota-controller/setting.js';
 
 interface Rule {

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buildConsole, type ConsoleConfig } from '../../src/console/run.js';
 import { Lifecycle } from '../../src/host/lifecycle.js';
-import { readClusterLedger } from '../../src/quota-controller/cluster-ledger.js';
+import { readClusterLedger } from '../../src/quota-controller/ledger/cluster-ledger.js';
 import { silentLog } from '../../src/host/log.js';
 import { ApiServer, type ApiServerOptions } from '../harness/api-server/api-server.js';
 import { kubeconfig } from '../harness/api-server/kubeconfig.js';

@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { systemClock } from '../../src/host/clock.js';
 import { createEngine } from '../../src/quota/index.js';
-import { readClusterLedger } from '../../src/quota-controller/cluster-ledger.js';
+import { readClusterLedger } from '../../src/quota-controller/ledger/cluster-ledger.js';
 import { KubeStore } from '../../src/quota-controller/store/kube-store.js';
 import { statusesOf } from '../../src/quota-command/replay.js';
 import { topShapes } from '../../src/quota-command/top.js';

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { MERGE_PATCH, type KubeAnswer } from '../../src/kube/client.js';
 import { GROUPS_PATH, itemPath } from '../../src/kube/quota/names.js';
 import type { KubeObject } from '../../src/kube/object.js';
-import { CHECK_CONTROLLER } from '../../src/quota-controller/kueue/workload.js';
+import { CHECK_CONTROLLER } from '../../src/quota-controller/workloads/kueue-workload.js';
 import { GROUP_LABEL } from '../../src/quota/internal.js';
 import { until } from '../harness/eventually.js';
 import { AgentProcess } from './agent-process.js';

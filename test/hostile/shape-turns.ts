@@ -7,7 +7,7 @@ import type { KubeApi } from '../../src/kube/client.js';
 import { readNode } from '../../src/kube/node.js';
 import { LEDGERS_PATH } from '../../src/kube/quota/names.js';
 import { Quota, toRecord, type StoredRecord } from '../../src/quota/index.js';
-import { readClusterLedger } from '../../src/quota-controller/cluster-ledger.js';
+import { readClusterLedger } from '../../src/quota-controller/ledger/cluster-ledger.js';
 import { ledgerObject, segmentObject } from '../../src/quota-controller/store/ledger.js';
 import { RecordLog } from '../../src/quota-controller/store/record-log.js';
 import { recordKey } from '../../src/quota-controller/store/tail.js';

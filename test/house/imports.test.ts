@@ -26,6 +26,21 @@ const AGENT_FLOORS: readonly (readonly string[])[] = [
 ];
 
 /**
+ * The floors of the quota controller, lowest first. A part imports only parts of lower floors; the files at its root
+ * are above all parts.
+ */
+const QUOTA_FLOORS: readonly (readonly string[])[] = [
+  ['policy', 'store', 'workloads'],
+  ['clock', 'ledger', 'offline', 'reconciler'],
+  ['arbitrator', 'controller'],
+  ['give-back', 'objects'],
+  ['admission', 'kueue'],
+];
+
+/** How many files may stand above the parts of the quota controller. */
+const QUOTA_ROOT_FILES = 6;
+
+/**
  * What every part may import; the same table is in docs/design/architecture.md. A file belongs to the longest of these
  * paths that is a prefix of its own.
  */
@@ -209,9 +224,41 @@ test('the table of borders in docs/design/architecture.md equals this table', (t
 
 test('the floors of the agent in docs/design/architecture.md equal these floors', (t) => {
   const document = readFileSync(join(repository, 'docs/design/architecture.md'), 'utf8');
-  const rows = [...document.matchAll(/^\| (\d+) \| `([^`]+)` \|/gm)].map(([, floor, part]) => `${floor} ${part}`);
+  const rows = [...document.matchAll(/^\| (\d+) \| `(agent[^`]*)` \|/gm)].map(([, floor, part]) => `${floor} ${part}`);
   const floors = AGENT_FLOORS.flatMap((parts, index) => parts.map((part) => `${index + 1} ${part}`));
   t.same(rows.sort(), floors.sort());
+  t.end();
+});
+
+test('the parts of the quota controller import only parts of lower floors, and few files stand above them', (t) => {
+  const inside = (file: string): string | null => /^quota-controller\/(.*)$/.exec(relative(source, file))?.[1] ?? null;
+  const floorOfPath = (path: string): number => {
+    if (!path.includes('/')) return QUOTA_FLOORS.length;
+    return QUOTA_FLOORS.findIndex((parts) => parts.some((part) => path.startsWith(`${part}/`)));
+  };
+  const paths = files.map(inside).filter((path) => path !== null);
+  t.same(
+    paths.filter((path) => floorOfPath(path) < 0),
+    [],
+    'every folder has a floor',
+  );
+  t.ok(paths.filter((path) => !path.includes('/')).length <= QUOTA_ROOT_FILES);
+  const wrong = imports.flatMap((imported) => {
+    const file = target(imported);
+    const from = inside(imported.from);
+    const to = file === null ? null : inside(file);
+    if (from === null || to === null || dirname(from) === dirname(to) || floorOfPath(to) < floorOfPath(from)) return [];
+    return [`${from} imports ${to}`];
+  });
+  t.same(wrong, []);
+  t.end();
+});
+
+test('the floors of the quota controller in docs/design/architecture.md equal these floors', (t) => {
+  const document = readFileSync(join(repository, 'docs/design/architecture.md'), 'utf8');
+  const rows = [...document.matchAll(/^\| (\d+) \| `quota-controller\/([^`]+)` \|/gm)];
+  const floors = QUOTA_FLOORS.flatMap((parts, index) => parts.map((part) => `${index + 1} ${part}`));
+  t.same(rows.map(([, floor, part]) => `${floor} ${part}`).sort(), floors.sort());
   t.end();
 });
 

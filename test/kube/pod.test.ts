@@ -3,7 +3,7 @@ import { readNodePod } from '../../src/agent/api-server/pod-reader.js';
 import { readPodRequest } from '../../src/kube/pod-request.js';
 import { readPod } from '../../src/kube/pod.js';
 import { readClusterPod } from '../../src/quota-controller/arbitrator/cluster-pod.js';
-import { readPodObject } from '../../src/quota-controller/controller/pod-object.js';
+import { readPodObject } from '../../src/quota-controller/workloads/pod-object.js';
 import { viewPod } from '../../src/cluster/pod-view.js';
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -5,7 +5,7 @@ import { test } from 'tap';
 import { Quota } from '../../src/quota/index.js';
 import { readManifests } from '../../src/quota-command/manifest-file.js';
 import { whatIf } from '../../src/quota-command/what-if.js';
-import { offlineReviews } from '../../src/quota-controller/offline-reviews.js';
+import { offlineReviews } from '../../src/quota-controller/offline/offline-reviews.js';
 import { scratchDirectory } from '../scratch.js';
 import { MAIN } from '../harness/programs.js';
 

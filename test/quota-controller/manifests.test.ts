@@ -1,8 +1,8 @@
 import { test } from 'tap';
 import { KNOWN_KINDS } from '../../src/quota/index.js';
-import { webhookConfiguration } from '../../src/quota-controller/admission/webhook-objects.js';
-import { resourceOf } from '../../src/quota-controller/kinds.js';
-import { WORKLOAD_KIND } from '../../src/quota-controller/kueue/workload.js';
+import { webhookConfiguration } from '../../src/quota-controller/admission/quota-webhooks.js';
+import { resourceOf } from '../../src/quota-controller/workloads/kinds.js';
+import { WORKLOAD_KIND } from '../../src/quota-controller/workloads/kueue-workload.js';
 import {
   ALLOCATIONS_PATH,
   API_GROUP,

@@ -6,6 +6,9 @@ export type WebhookTarget =
   | { readonly url: string }
   | { readonly service: { readonly namespace: string; readonly name: string; readonly port: number } };
 
+/** What every webhook of ours says of its reviews. The API server waits for an answer as long as by default. */
+export const REVIEWS = { admissionReviewVersions: ['v1'], matchPolicy: 'Equivalent', timeoutSeconds: 10 } as const;
+
 /** The `clientConfig` of a webhook at this path; `authority` is PEM. */
 export function clientConfig(target: WebhookTarget, path: string, authority: string): object {
   const caBundle = Buffer.from(authority).toString('base64');

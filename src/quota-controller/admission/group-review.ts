@@ -7,7 +7,7 @@ import { nodeLimitProblem } from '../../kube/quota/node-limit.js';
 import { GROUPS_PATH, itemPath } from '../../kube/quota/names.js';
 import type { DefaultGroups } from '../policy/default-groups.js';
 import { ALLOWED, invalid, type Review, type AdmissionResponse } from '../../kube/admission/review.js';
-import type { NamespaceAccess } from './namespace-access.js';
+import type { NamespaceAccess } from '../policy/namespace-access.js';
 import { CHANGED_MEANWHILE, admissionResponseOf } from './decision-response.js';
 
 export interface GroupReviewOptions {

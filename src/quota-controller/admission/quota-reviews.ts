@@ -4,10 +4,10 @@ import type { QuotaEngine } from '../../quota/internal.js';
 import type { ClusterFacts } from '../policy/cluster-facts.js';
 import type { Reconciler } from '../reconciler/reconciler.js';
 import type { WaitingWorkloads } from '../give-back/waiting-workloads.js';
-import type { WorkloadReader } from '../workload-reader.js';
+import type { WorkloadReader } from '../workloads/workload-reader.js';
 import { ConsumerReview } from './consumer-review.js';
 import { GroupReview } from './group-review.js';
-import { NamespaceAccess } from './namespace-access.js';
+import { NamespaceAccess } from '../policy/namespace-access.js';
 import { WorkloadReview } from './workload-review.js';
 
 export interface QuotaReviewsOptions {

@@ -10,12 +10,12 @@ import {
   type Evaluation,
 } from '../../quota/internal.js';
 import { GROUP_LABEL } from '../../manifests/group-label.js';
-import { withReplicas } from '../kinds.js';
+import { withReplicas } from '../workloads/kinds.js';
 import { versionOf, type KubeObject } from '../../kube/object.js';
 import type { WaitingWorkloads } from '../give-back/waiting-workloads.js';
-import type { NamespaceAccess } from './namespace-access.js';
-import { findSubject } from '../subject.js';
-import { unknownScale, type WorkloadReader } from '../workload-reader.js';
+import type { NamespaceAccess } from '../policy/namespace-access.js';
+import { findSubject } from '../workloads/subject.js';
+import { unknownScale, type WorkloadReader } from '../workloads/workload-reader.js';
 import { ALLOWED, invalid, type Review, type AdmissionResponse } from '../../kube/admission/review.js';
 import { CHANGED_MEANWHILE, admissionResponseOf } from './decision-response.js';
 

@@ -31,7 +31,6 @@ import { recordReclaim } from './reclaim-event.js';
 import { outdatedIn } from './start-proof.js';
 import { servedPolicy } from './served-policy.js';
 import { StatusWriter } from './status-writer.js';
-import type { GroupArbitrator } from '../give-back/group-arbitrator.js';
 
 export interface ArbitratorOptions {
   readonly api: WatchableApi;
@@ -50,8 +49,8 @@ export interface ArbitratorOptions {
   readonly templates?: () => readonly ConsumerTemplate[];
   /** Uids of pods that are evicted before others, because they are beyond their group's quota; default none. */
   readonly beyondQuota?: () => ReadonlySet<string>;
-  /** Gives groups back what they lend; null for none. */
-  readonly groups?: Pick<GroupArbitrator, 'cycle'> | null;
+  /** Runs after each cycle and with its view of the cluster; null for nothing. */
+  readonly afterCycle?: ((view: ClusterView, evictor: Evictor) => Promise<void>) | null;
   /** The storage capacity; no limit for a resource that it does not name. */
   readonly storageCapacity?: () => Quantities;
   /** The limits to divide, in percent of the cluster; null to divide requests only. */
@@ -99,7 +98,7 @@ export class Arbitrator {
       beyondQuota: () => new Set(),
       storageCapacity: () => new Map(),
       limitsPercent: () => null,
-      groups: null,
+      afterCycle: null,
       ...options,
     };
     this.#pause = new Pause(options.clock);
@@ -134,7 +133,7 @@ export class Arbitrator {
         this.#parts ??= await this.#open();
         if (!this.#stopped && this.#parts.view.synced) {
           await this.#cycle(this.#parts);
-          await this.#options.groups?.cycle(this.#parts.view, this.#parts.evictor);
+          await this.#options.afterCycle?.(this.#parts.view, this.#parts.evictor);
           this.#cycles++;
         }
       } catch (error) {

@@ -3,7 +3,7 @@ import type { NodeSelector } from '../../manifests/node-selector.js';
 import { shapedPod, type ShapedPod } from '../../cluster/shapes/shaped-pod.js';
 import { readPod, type Pod } from '../../kube/pod.js';
 import type { Toleration } from '../../manifests/taint.js';
-import { startOf } from '../controller/pod-object.js';
+import { startOf } from '../workloads/pod-object.js';
 
 /** The fields of a pod that the arbitrator needs. */
 export interface ClusterPod extends ShapedPod {

@@ -1,8 +1,8 @@
 import { type Command, refKey, type QuotaEngine } from '../../quota/index.js';
 import type { Clock } from '../../host/clock.js';
 import { without, union, type Interval } from './interval.js';
-import type { PodObject } from './pod-object.js';
-import type { WorkloadObject } from '../reconciler/workload-object.js';
+import type { PodObject } from '../workloads/pod-object.js';
+import type { WorkloadObject } from '../workloads/workload-object.js';
 
 export interface ClaimMeterOptions {
   readonly engine: QuotaEngine;

@@ -4,7 +4,7 @@ import { ManifestReader } from '../../manifests/manifest-reader.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
 import { record } from '../../kube/json.js';
-import type { PodObject } from './pod-object.js';
+import type { PodObject } from '../workloads/pod-object.js';
 
 /** Amounts from the claims that were created for one pod. */
 export interface ClaimedAmounts {

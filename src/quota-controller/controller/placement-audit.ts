@@ -1,6 +1,6 @@
 import { familyOf, type Types, knownType, typeOfNode, typesOf } from '../../quota/internal.js';
 import type { QuotaPolicy } from '../policy/policy-object.js';
-import type { PodObject } from './pod-object.js';
+import type { PodObject } from '../workloads/pod-object.js';
 
 /** The group of a pod, and the types that its workload declares. */
 export interface DeclaredPlacement {

@@ -2,16 +2,16 @@ import { type QuotaEngine, type Command, type Types, refOfKey } from '../../quot
 import { DEFAULT_CATALOG, type CardCatalog } from '../../manifests/gpu-resources.js';
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
-import { MAX_OWNERS } from '../reconciler/owned-pods.js';
+import { MAX_OWNERS } from '../workloads/owned-pods.js';
 import type { StructuredLog } from '../../host/structured-log.js';
-import { WORKLOADS_PER_PAGE, type WorkloadObject } from '../reconciler/workload-object.js';
+import { WORKLOADS_PER_PAGE, type WorkloadObject } from '../workloads/workload-object.js';
 import type { Clock } from '../../host/clock.js';
 import { ReconcileQueue } from '../../kube/reconcile-queue.js';
 import type { GroupPod } from './beyond-quota.js';
 import { ClaimMeter } from './claim-meter.js';
 import { claimedBy } from './claimed-amounts.js';
 import type { PlacementAudit } from './placement-audit.js';
-import { readPodObject, type PodObject } from './pod-object.js';
+import { readPodObject, type PodObject } from '../workloads/pod-object.js';
 
 export interface UsageMeterOptions {
   readonly api: WatchableApi;

@@ -20,7 +20,7 @@ import type { ClusterPod } from '../arbitrator/cluster-pod.js';
 import type { ClusterView } from '../arbitrator/cluster-view.js';
 import type { Evictor } from '../arbitrator/evictor.js';
 import type { Reconciler } from '../reconciler/reconciler.js';
-import { isRunning, type WorkloadObject } from '../reconciler/workload-object.js';
+import { isRunning, type WorkloadObject } from '../workloads/workload-object.js';
 import { numbers, RETRY_WITHIN_MS } from './waiting-workloads.js';
 import { stopOf } from './workload-stop.js';
 import { WorkloadStopper, type WaitingInGroup, type WorkloadStopperOptions } from './workload-stopper.js';

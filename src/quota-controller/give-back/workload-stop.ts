@@ -1,8 +1,8 @@
 import { MERGE_PATCH, type KubeAnswer, type KubeApi } from '../../kube/client.js';
 import { record } from '../../kube/json.js';
-import { objectPath, readObject, type ServedKind } from '../kinds.js';
-import { WORKLOAD_KIND } from '../kueue/workload.js';
-import type { WorkloadObject } from '../reconciler/workload-object.js';
+import { objectPath, readObject, type ServedKind } from '../workloads/kinds.js';
+import { WORKLOAD_KIND } from '../workloads/kueue-workload.js';
+import type { WorkloadObject } from '../workloads/workload-object.js';
 
 /** Kinds that stop when this field is true, by name with API group. */
 const SUSPENDED: Readonly<Record<string, readonly string[]>> = {

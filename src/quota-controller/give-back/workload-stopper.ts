@@ -7,7 +7,7 @@ import type { Eviction, QuotaEngine } from '../../quota/index.js';
 import type { ArbitratorMetrics } from '../arbitrator/arbitrator-metrics.js';
 import type { ClusterPod } from '../arbitrator/cluster-pod.js';
 import type { Evictor } from '../arbitrator/evictor.js';
-import type { WorkloadObject } from '../reconciler/workload-object.js';
+import type { WorkloadObject } from '../workloads/workload-object.js';
 import { numbers, type WaitingWorkloads } from './waiting-workloads.js';
 import { replicasOf, scale, stopOf, suspend } from './workload-stop.js';
 

@@ -6,7 +6,7 @@ import type { Demand, QuotaEngine } from '../../quota/index.js';
 import type { WaitingWorkloads } from '../give-back/waiting-workloads.js';
 import type { Reconciler } from '../reconciler/reconciler.js';
 import { CheckAnswers, checkWritten, FIELD_MANAGER } from './check-answers.js';
-import { isDecidable, type CheckEntry, type Workload } from './workload.js';
+import { isDecidable, type CheckEntry, type Workload } from '../workloads/kueue-workload.js';
 import { ChargeReader, type ChargeReaderOptions } from './workload-charge.js';
 
 export interface AdmissionCheckOptions extends ChargeReaderOptions {

@@ -1,8 +1,8 @@
 import type { Clock } from '../../host/clock.js';
 import { KubeError, type KubeFailureCode } from '../../kube/failure.js';
 import type { KubeAnswer, KubeApi } from '../../kube/client.js';
-import type { KueueObjects } from './kueue-objects.js';
-import { readKueueWorkload, type CheckEntry, type CheckState, type Workload } from './workload.js';
+import type { KueueObjects } from '../workloads/kueue-objects.js';
+import { readKueueWorkload, type CheckEntry, type CheckState, type Workload } from '../workloads/kueue-workload.js';
 
 export const FIELD_MANAGER = 'gpu-manager-quota';
 const APPLY_PATCH = 'application/apply-patch+yaml';

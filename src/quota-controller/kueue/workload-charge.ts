@@ -3,10 +3,10 @@ import type { KubeApi } from '../../kube/client.js';
 import type { KubeObject, OwnerReference } from '../../kube/object.js';
 import { GROUP_LABEL } from '../../manifests/group-label.js';
 import { apiGroupOf, type Demand } from '../../quota/internal.js';
-import type { NamespaceAccess } from '../admission/namespace-access.js';
-import { isKind, type WorkloadReader } from '../workload-reader.js';
-import type { KueueObjects } from './kueue-objects.js';
-import { KUEUE, WORKLOAD_KIND, type Workload } from './workload.js';
+import type { NamespaceAccess } from '../policy/namespace-access.js';
+import { isKind, type WorkloadReader } from '../workloads/workload-reader.js';
+import type { KueueObjects } from '../workloads/kueue-objects.js';
+import { KUEUE, WORKLOAD_KIND, type Workload } from '../workloads/kueue-workload.js';
 
 type Labels = Readonly<Record<string, string>>;
 

@@ -5,8 +5,8 @@ import { Turn } from '../../host/turn.js';
 import type { KubeApi } from '../../kube/client.js';
 import type { Types } from '../../quota/internal.js';
 import { CoverObjects, type Cover } from '../store/cover-objects.js';
-import { coverText, hashOf } from './cover-text.js';
-import type { OwnedPods } from './owned-pods.js';
+import { coverText, hashOf } from '../workloads/cover-text.js';
+import type { OwnedPods } from '../workloads/owned-pods.js';
 
 export interface CoverKeeperOptions {
   readonly api: KubeApi;

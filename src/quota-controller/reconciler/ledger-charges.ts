@@ -1,5 +1,5 @@
 import type { QuotaEngine } from '../../quota/index.js';
-import type { Account } from './workload-object.js';
+import type { Account } from '../workloads/workload-object.js';
 
 /** A workload that the ledger charges. */
 export interface LedgerCharge extends Account {

@@ -2,10 +2,10 @@ import type { Clock } from '../../host/clock.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import type { KubeApi } from '../../kube/client.js';
 import type { EvaluationOptions, QuotaEngine } from '../../quota/index.js';
-import type { ServedKind } from '../kinds.js';
+import type { ServedKind } from '../workloads/kinds.js';
 import { ledgerCharges, type LedgerCharge } from './ledger-charges.js';
-import type { KnownWorkloads } from './known-workloads.js';
-import { listWorkloads } from './list-workloads.js';
+import type { KnownWorkloads } from '../workloads/known-workloads.js';
+import { listWorkloads } from '../workloads/list-workloads.js';
 
 export interface LedgerComparisonOptions {
   readonly api: KubeApi;

@@ -3,10 +3,17 @@ import type { KubeObject } from '../../kube/object.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { GROUP_LABEL } from '../../manifests/group-label.js';
 import { refOfKey, type EvaluationOptions } from '../../quota/internal.js';
-import { readObject, servedKind, type ServedKind } from '../kinds.js';
-import type { KnownWorkloads } from './known-workloads.js';
-import type { OwnedPods, OwnerLink } from './owned-pods.js';
-import { accountOf, inAccount, isPodKind, isRunning, type Account, type WorkloadObject } from './workload-object.js';
+import { readObject, servedKind, type ServedKind } from '../workloads/kinds.js';
+import type { KnownWorkloads } from '../workloads/known-workloads.js';
+import type { OwnedPods, OwnerLink } from '../workloads/owned-pods.js';
+import {
+  accountOf,
+  inAccount,
+  isPodKind,
+  isRunning,
+  type Account,
+  type WorkloadObject,
+} from '../workloads/workload-object.js';
 
 export interface OwnerWatchOptions {
   readonly api: WatchableApi;

@@ -4,8 +4,8 @@ import type { KubeApi } from '../../kube/client.js';
 import { refOfKey, type EvaluationOptions, type QuotaEngine } from '../../quota/internal.js';
 import { CoverObjects } from '../store/cover-objects.js';
 import { ledgerCharges } from './ledger-charges.js';
-import { hashOf, readCover, type CoveredObjects } from './cover-text.js';
-import type { Account } from './workload-object.js';
+import { hashOf, readCover, type CoveredObjects } from '../workloads/cover-text.js';
+import type { Account } from '../workloads/workload-object.js';
 
 export interface RecalledAccountsOptions {
   readonly api: KubeApi;

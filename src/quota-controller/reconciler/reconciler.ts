@@ -4,12 +4,12 @@ import type { Demand, EvaluationOptions, QuotaEngine } from '../../quota/interna
 import type { Informer } from '../../kube/informer.js';
 import type { WatchableApi } from '../../kube/watchable-api.js';
 import { readGroup, type GroupObject } from '../../kube/quota/group-object.js';
-import { readObject, type ServedKind } from '../kinds.js';
-import { QUEUE_LABEL } from '../kueue/workload.js';
+import { readObject, type ServedKind } from '../workloads/kinds.js';
+import { QUEUE_LABEL } from '../workloads/kueue-workload.js';
 import { Listeners } from '../../host/listeners.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import { GROUPS_PATH } from '../../kube/quota/names.js';
-import type { Ownership } from '../ownership.js';
+import type { Ownership } from '../workloads/ownership.js';
 import { NO_GROUP } from '../store/ledger.js';
 import type { Clock } from '../../host/clock.js';
 import { ReconcileQueue } from '../../kube/reconcile-queue.js';
@@ -17,15 +17,15 @@ import { levelsOf } from './group-drift.js';
 import { GroupReconciler } from './group-reconciler.js';
 import { LedgerWatch } from './ledger-watch.js';
 import { LedgerComparison } from './ledger-comparison.js';
-import type { KnownWorkloads } from './known-workloads.js';
-import type { OwnedPods } from './owned-pods.js';
+import type { KnownWorkloads } from '../workloads/known-workloads.js';
+import type { OwnedPods } from '../workloads/owned-pods.js';
 import { OwnerWatch } from './owner-watch.js';
 import { recalledAccounts } from './recalled-accounts.js';
 import { RepeatedStep } from './repeated-step.js';
 import { ReservationCheck } from './reservation-check.js';
-import { accountOf, inAccount, type WorkloadObject } from './workload-object.js';
+import { accountOf, inAccount, type WorkloadObject } from '../workloads/workload-object.js';
 import { WorkloadReconciler } from './workload-reconciler.js';
-import { WorkloadWatch } from './workload-watch.js';
+import { WorkloadWatch } from '../workloads/workload-watch.js';
 
 export interface ReconcilerOptions {
   readonly api: WatchableApi;

@@ -4,7 +4,7 @@ import type { StructuredLog } from '../../host/structured-log.js';
 import type { KubeApi } from '../../kube/client.js';
 import { versionOf, type KubeObject } from '../../kube/object.js';
 import { refOfKey, type OpenReservation, type QuotaEngine } from '../../quota/internal.js';
-import { readObject, servedKind, type ServedKind } from '../kinds.js';
+import { readObject, servedKind, type ServedKind } from '../workloads/kinds.js';
 
 export interface ReservationCheckOptions {
   readonly api: KubeApi;

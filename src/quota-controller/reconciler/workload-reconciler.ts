@@ -2,13 +2,13 @@ import type { KubeApi } from '../../kube/client.js';
 import type { KubeObject } from '../../kube/object.js';
 import type { StructuredLog } from '../../host/structured-log.js';
 import { type Demand, type PodSet, refOfKey, type QuotaEngine, type EvaluationOptions } from '../../quota/internal.js';
-import { readObject, withReferences, type ServedKind } from '../kinds.js';
-import { asksForNothing, beyondWorkload, isOfTypes } from '../owned-demand.js';
-import type { Admitted } from '../kueue/kueue-objects.js';
-import type { Ownership } from '../ownership.js';
-import type { KnownWorkloads } from './known-workloads.js';
-import type { OwnedPods } from './owned-pods.js';
-import { inAccount, isPodKind, readOwnedObject, type WorkloadObject } from './workload-object.js';
+import { readObject, withReferences, type ServedKind } from '../workloads/kinds.js';
+import { asksForNothing, beyondWorkload, isOfTypes } from '../workloads/owned-demand.js';
+import type { Admitted } from '../workloads/kueue-objects.js';
+import type { Ownership } from '../workloads/ownership.js';
+import type { KnownWorkloads } from '../workloads/known-workloads.js';
+import type { OwnedPods } from '../workloads/owned-pods.js';
+import { inAccount, isPodKind, readOwnedObject, type WorkloadObject } from '../workloads/workload-object.js';
 
 export interface WorkloadReconcilerOptions {
   readonly api: KubeApi;
