@@ -32,7 +32,7 @@ export function quotaServeCommand(): Command {
     .addOption(
       new Option(
         '--unlabelled <policy>',
-        'scaling and autoscalers while no replica answers: these requests do not show whether they concern a managed object',
+        'failurePolicy of the webhooks for scale and autoscaler requests, which do not carry the group label',
       )
         .choices(['Ignore', 'Fail'])
         .default('Ignore'),

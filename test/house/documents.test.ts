@@ -31,6 +31,23 @@ test('every link in a document has a target', (t) => {
   t.end();
 });
 
+test('the page of refusals has a row for every code', (t) => {
+  const unionOf = (path: string, name: string): string[] => {
+    const [, union = ''] = new RegExp(`type ${name} =\\n([\\s\\S]*?)\\n\\n`).exec(read(path)) ?? [];
+    return [...union.matchAll(/^ {2}\| '([\w-]+)';?$/gm)].map(([, code = '']) => code);
+  };
+  const findings = /FINDING_CODES = \[([^\]]*)\]/.exec(read('src/agent/slices/audit/audit.ts'))?.[1] ?? '';
+  const codes = [
+    ...unionOf('src/gpu/request.ts', 'RefusalCode'),
+    ...unionOf('src/quota/core/amounts/refusal.ts', 'Code').filter((code) => !['OK', 'NotManaged'].includes(code)),
+    ...[...findings.matchAll(/^ {2}'([\w-]+)',$/gm)].map(([, code = '']) => code),
+  ];
+  t.ok(codes.length > 50);
+  const rows = [...read('docs/reference/refusals.md').matchAll(/^\| `([\w-]+)` \|/gm)].map(([, code = '']) => code);
+  t.same(rows.sort(), codes.sort());
+  t.end();
+});
+
 /** The anchor of a heading, as GitHub makes it. */
 function anchorOf(heading: string): string {
   const text = heading

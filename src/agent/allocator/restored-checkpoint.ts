@@ -33,7 +33,7 @@ export async function restoredCheckpoint(
     'found a checkpoint of tkestack gpu-manager; its containers keep their GPUs until they end',
   );
   await checkpoint.keepOriginal(text).catch((error: unknown) => {
-    log.warn({ err: error }, 'the checkpoint of tkestack gpu-manager could not be kept for the way back');
+    log.warn({ err: error }, 'cannot save the checkpoint of tkestack gpu-manager; a rollback would lose its allocations');
   });
   return { ...EMPTY_CHECKPOINT, legacy };
 }

@@ -74,7 +74,7 @@ export class PrecedenceKeeper {
       } catch (error) {
         this.#told.delete(slice.id);
         if (slices.version !== version) return;
-        log.error({ err: error, allocation: slice.id }, 'a slice could not be told to which others it gives way');
+        log.error({ err: error, allocation: slice.id }, 'cannot write the list of slices that take precedence');
       }
     }
   }
