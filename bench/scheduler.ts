@@ -14,10 +14,12 @@ import { WaitingPods, type Binding, type Program } from './scheduler/waiting-pod
  * the extender's CPU time are from a further run with Node's profiler.
  *
  *     npm run bench -- scheduler [--kubernetes VERSION] [--nodes 500] [--pods 1000] [--own-core]
- *                                [--short [--samples 1] | --claims [--profile FILE]]
+ *                                [--short [--samples 1] | --warm [--rounds 5] | --claims [--profile FILE]]
  *
  * With `--own-core` the extender has a processor for itself, and all other programs share the others in every run.
- * `--short` only compares the extender with none, so many times as `--samples` says; `--claims` only claims with none
+ * `--short` only compares the extender with none, so many times as `--samples` says. `--warm` does so with an extender
+ * that keeps running: the pods are bound `--rounds` times, the first time by a program that has just started, and what
+ * the API server answers and sends for it is counted. `--claims` only claims with none
  * of both; `--profile` writes the scheduler's CPU profile of 60 seconds with claims, for `go tool pprof`. It needs root
  * and a built Kubernetes (`npm run kubernetes -- build VERSION`), by default the newest one.
  */
@@ -31,6 +33,8 @@ export const run: Bench = async ({ args, report, note }) => {
       'own-core': { type: 'boolean', default: false },
       short: { type: 'boolean', default: false },
       samples: { type: 'string', default: '1' },
+      warm: { type: 'boolean', default: false },
+      rounds: { type: 'string', default: '5' },
       claims: { type: 'boolean', default: false },
       profile: { type: 'string' },
     },
@@ -63,6 +67,11 @@ export const run: Bench = async ({ args, report, note }) => {
       note(setting);
       return;
     }
+    if (values.warm) {
+      await reportWarm(waiting, Number(values.rounds), report, note);
+      note(setting);
+      return;
+    }
     const { without, beside } = await bindBesideNone(waiting, report, note);
     const profiled = await waiting.bindAll('resources', { offer: 'best', isProfiled: true });
     const all = await waiting.bindAll('resources', { offer: 'all', isProfiled: false });
@@ -90,6 +99,59 @@ async function bindBesideNone(
   report(measured("the extender's resident memory", beside.extenderMib, 'MiB'));
   note(`CPU time for a pod in ms, without the extender: ${inWords(without)}; with it: ${inWords(beside)}.`);
   return { without, beside };
+}
+
+/**
+ * The same pods several times beside one extender. Each round has a scheduler of its own, as the baseline has, so that
+ * only the extender is warm. An extender that answers at once shows what the protocol costs, and a scheduler without one
+ * that is as slow as with it, what waiting costs etcd and the API server.
+ */
+async function reportWarm(
+  waiting: WaitingPods,
+  rounds: number,
+  report: BenchOptions['report'],
+  note: BenchOptions['note'],
+): Promise<void> {
+  const without = await waiting.bindAll('resources', null);
+  const all: Binding[] = [];
+  for (let round = 1; round <= rounds; round += 1)
+    all.push(await waiting.bindAll('resources', { offer: 'best', isProfiled: false, stays: round < rounds }));
+  const [cold, warm] = [all[0] as Binding, all.at(-1) as Binding];
+  const floor = await waiting.bindAll('resources', { offer: 'best', isProfiled: false, isInstant: true });
+  // Each binding is a request for the pod and one for its event.
+  const slow = { requestsPerSecond: 2 * Math.round(warm.podsPerSecond) };
+  const slowly = await waiting.bindAll('resources', null, slow);
+  for (const [how, binding] of [
+    ['cold', cold],
+    ['warm', warm],
+    ['an extender that answers at once', floor],
+    ['no extender, as slowly as with it', slowly],
+  ] as const) {
+    reportBinding(`with the extender, ${how}`, binding, without, report);
+    report(measured(`time of all bindings, ${how}`, 1 / binding.podsPerSecond, 's', 1 / without.podsPerSecond));
+    report(measured(`the extender's CPU time for a pod, ${how}`, cpuMsOf(binding, 'extender'), 'ms', referenceMs()));
+    for (const name of ['apiserver', 'etcd', 'scheduler'] as const)
+      report(measured(`${name}: CPU time for a pod, ${how}`, cpuMsOf(binding, name), 'ms', cpuMsOf(without, name)));
+  }
+  note(
+    `The extender's CPU time for a pod in ms, in rounds of ${warm.pods} pods: ${all.map((one) => cpuMsOf(one, 'extender').toFixed(2)).join(', ')}.`,
+  );
+  for (const [how, binding] of [
+    ['without the extender', without],
+    ['with it, warm', warm],
+  ] as const)
+    note(`The API server for a pod, ${how}: ${countsInWords(binding)}.`);
+}
+
+/** Requests, events of watches and their bytes for each pod; what is rarer than one for a hundred pods is left out. */
+function countsInWords({ counts, pods }: Binding): string {
+  const list = (of: ReadonlyMap<string, number>, digits: number): string =>
+    [...of]
+      .filter(([, count]) => count / pods >= 0.01)
+      .sort(([, one], [, other]) => other - one)
+      .map(([name, count]) => `${name} ${(count / pods).toFixed(digits)}`)
+      .join(', ');
+  return `requests ${list(counts.requests, 2)}; watch events ${list(counts.events, 2)}; their bytes ${list(counts.eventBytes, 0)}`;
 }
 
 /** `profile`: the file of the scheduler's CPU profile meanwhile; null: none is made. */

@@ -15,10 +15,12 @@ import { TestCluster } from '../../test/e2e/cluster.js';
 import type { KubernetesVersion } from '../../test/e2e/kubernetes-version.js';
 import { until } from '../../test/harness/eventually.js';
 import { cpuSeconds, mainThreadSeconds, residentMib } from '../agent/process-cost.js';
+import { countsBetween, readApiCounts, type ApiCounts } from './api-counts.js';
 import { splitOf, type CpuSplit } from './cpu-split.js';
 import { claimObject, memberObject, nodeObject, podObject, resourceSlice, type Way } from './simulated-objects.js';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+const INSTANT = fileURLToPath(new URL('./instant-extender.js', import.meta.url));
 const execute = promisify(execFile);
 const NAMESPACE = 'default';
 /** Requests at a time that create or delete objects. */
@@ -53,6 +55,8 @@ export interface Binding {
   readonly readySeconds: number;
   /** The extender's resident memory after the last binding; NaN without an extender. */
   readonly extenderMib: number;
+  /** What the API server answered and sent meanwhile. */
+  readonly counts: ApiCounts;
 }
 
 /** What schedulers bind, and where the programs run. */
@@ -69,6 +73,10 @@ export interface WaitingPodsOptions {
 export interface ExtenderRun {
   readonly offer: Offer;
   readonly isProfiled: boolean;
+  /** The least that an extender can do (`instant-extender.ts`), instead of ours. */
+  readonly isInstant?: boolean;
+  /** It stays for the next pods, and is the one of the pods before if that stayed. */
+  readonly stays?: boolean;
 }
 
 /** All nodes, as the shipped configuration has it, or as many as kube-scheduler does by default. */
@@ -76,6 +84,8 @@ export type LooksAt = 'all nodes' | 'some nodes';
 
 export interface SchedulerRun {
   readonly looksAt?: LooksAt;
+  /** Requests that the scheduler may make in a second; by default more than it can. */
+  readonly requestsPerSecond?: number;
   readonly profile?: string | null;
 }
 
@@ -142,7 +152,7 @@ export class WaitingPods {
   async bindAll(
     way: Way,
     extender: ExtenderRun | null,
-    { looksAt = 'all nodes', profile = null }: SchedulerRun = {},
+    { looksAt = 'all nodes', profile = null, requestsPerSecond = 2_000 }: SchedulerRun = {},
   ): Promise<Binding> {
     const { processes } = this.#cluster;
     const profiles = join(this.#cluster.directory, `profile-${performance.now()}`);
@@ -150,18 +160,21 @@ export class WaitingPods {
       podsPath(NAMESPACE),
       this.#pods.map((name) => podObject(name, way)),
     );
-    const readySeconds = extender === null ? NaN : await this.#startExtender(extender, profiles);
+    const readySeconds =
+      extender === null || processes.isAlive('extender') ? NaN : await this.#startExtender(extender, profiles);
+    const countsBefore = await this.#apiCounts();
     const bound = this.#watchBindings();
     const before = this.#cpuSeconds();
     const mainBefore = this.#mainSeconds();
     const started = monotonicMs();
-    this.#startScheduler(this.#schedulerConfig(extender !== null, looksAt), profile !== null);
+    this.#startScheduler(this.#schedulerConfig(extender !== null, looksAt, requestsPerSecond), profile !== null);
     const [times] = await Promise.all([bound, profile === null ? null : fetchSchedulerProfile(profile)]);
     const extenderMib = processes.isAlive('extender') ? residentMib(processes.pidOf('extender')) : NaN;
     const used = new Map([...this.#cpuSeconds()].map(([name, total]) => [name, total - (before.get(name) ?? 0)]));
     const helperSeconds = (used.get('extender') ?? NaN) - (this.#mainSeconds() - mainBefore);
+    const counts = countsBetween(countsBefore, await this.#apiCounts());
     await processes.stop('scheduler');
-    if (extender !== null) await processes.stop('extender');
+    if (extender !== null && extender.stays !== true) await processes.stop('extender');
     await this.#removePods();
     const [first, last] = [times[0] ?? NaN, times.at(-1) ?? NaN];
     return {
@@ -172,6 +185,7 @@ export class WaitingPods {
       helperSeconds,
       readySeconds,
       extenderMib,
+      counts,
       split: extender?.isProfiled === true ? splitOf(profiles, 1_000 * started) : null,
     };
   }
@@ -183,7 +197,7 @@ export class WaitingPods {
   async bindOneByOne(extender: ExtenderRun | null, members: number | null): Promise<readonly number[]> {
     const { processes } = this.#cluster;
     if (extender !== null) await this.#startExtender(extender, '');
-    this.#startScheduler(this.#schedulerConfig(extender !== null, 'all nodes'));
+    this.#startScheduler(this.#schedulerConfig(extender !== null, 'all nodes', 2_000));
     // No controller runs that would end the deletion of a group, so each has a name of its own.
     if (members !== null) await this.#createGroup(`group-${(this.#groups += 1)}`, members);
     const times: number[] = [];
@@ -227,9 +241,12 @@ export class WaitingPods {
   }
 
   /** Returns the seconds from its start to ready. */
-  async #startExtender({ offer, isProfiled }: ExtenderRun, profiles: string): Promise<number> {
+  async #startExtender({ offer, isProfiled, isInstant = false }: ExtenderRun, profiles: string): Promise<number> {
+    const { kubeconfig } = this.#cluster;
     const profiling = isProfiled ? ['--cpu-prof', `--cpu-prof-dir=${profiles}`] : [];
-    const args = [...profiling, MAIN, 'extender', `--offer=${offer}`, `--kubeconfig=${this.#cluster.kubeconfig}`];
+    const args = isInstant
+      ? [INSTANT, kubeconfig]
+      : [...profiling, MAIN, 'extender', `--offer=${offer}`, `--kubeconfig=${kubeconfig}`];
     const started = monotonicMs();
     this.#cluster.processes.start('extender', process.execPath, args);
     this.#pin('extender');
@@ -256,6 +273,10 @@ export class WaitingPods {
     const { processes } = this.#cluster;
     const running = PROGRAMS.filter((name) => processes.isAlive(name));
     return new Map(running.map((name) => [name, cpuSeconds(processes.pidOf(name))]));
+  }
+
+  async #apiCounts(): Promise<ApiCounts> {
+    return readApiCounts(await this.#cluster.kubectl('get', '--raw', '/metrics'));
   }
 
   /** CPU time of the extender's main thread since its start; NaN if it does not run. */
@@ -302,15 +323,18 @@ export class WaitingPods {
     await watch.ended;
   }
 
-  /** The shipped configuration, or one without the extender, with limits that do not slow the scheduler down. */
-  #schedulerConfig(hasExtender: boolean, looksAt: LooksAt): string {
+  /** The shipped configuration, or one without the extender, with other limits than it has by default. */
+  #schedulerConfig(hasExtender: boolean, looksAt: LooksAt, requestsPerSecond: number): string {
     const path = join(this.#cluster.directory, 'scheduler.yaml');
     const shipped = readFileSync(packageFile('etc/extender/scheduler-config.yaml'), 'utf8');
     const text = hasExtender ? shipped : shipped.slice(0, shipped.indexOf('extenders:'));
     writeFileSync(
       path,
       text
-        .replace('/etc/kubernetes/scheduler.conf', `${this.#cluster.kubeconfig}\n  qps: 2000\n  burst: 2000`)
+        .replace(
+          '/etc/kubernetes/scheduler.conf',
+          `${this.#cluster.kubeconfig}\n  qps: ${requestsPerSecond}\n  burst: ${requestsPerSecond}`,
+        )
         .replace(/^percentageOfNodesToScore.*\n/m, looksAt === 'all nodes' ? '$&' : '')
         .concat('leaderElection:\n  leaderElect: false\n'),
     );
