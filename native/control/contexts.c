@@ -78,7 +78,7 @@ static void release_measurement(uint32_t device) {
 
 bool contexts_reserve(struct contexts_reservation *reservation, int device) {
   *reservation = (struct contexts_reservation){.device = DEVICE_UNLISTED};
-  if (device < 0 || !is_limited((uint32_t)device)) return true;
+  if (memory_charged(device) < 0 || !is_limited((uint32_t)device)) return true;
   reservation->device = device;
   if (!is_known((uint32_t)device) && acquire_measurement((uint32_t)device)) {
     reservation->measures = own_bytes(device, &reservation->own_before, &(bool){false});

@@ -45,6 +45,8 @@ static bool join(void) {
 static bool enforce(void) {
   const char *why;
   log_set_level(control.limits->header.log_level);
+  control.memory_by_driver =
+      (__atomic_load_n(&control.limits->header.policy, __ATOMIC_RELAXED) & VGPU_POLICY_MEMORY_BY_DRIVER) != 0;
   if (control.ledger.usage == NULL) control.ledger.usage = usage_open(&why);
   if (control.ledger.usage == NULL) return refuse("cannot enforce the limits: ", why);
   handle_fork();

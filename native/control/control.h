@@ -18,6 +18,9 @@ struct control {
   const struct vgpu_limits *limits;
   struct ledger ledger; /* slot USAGE_NO_SLOT: this process must still register (a child made by fork) */
   struct process_identity self;
+  /* VGPU_POLICY_MEMORY_BY_DRIVER when this process started. It holds for the life of the process: memory that was
+   * charged is given back, and memory that was not is not. */
+  bool memory_by_driver;
 };
 
 extern struct control control __attribute__((visibility("hidden")));

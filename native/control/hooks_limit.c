@@ -49,7 +49,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   CUcontext context;
   size_t before, after;
   if (!control_enforces()) return driver.cuCtxSetLimit(limit, value);
-  int device = devices_current(&context);
+  int device = memory_charged(devices_current(&context));
   uint64_t each = device < 0 ? 0 : weight(limit);
   if (each == 0 || driver.cuCtxGetLimit(&before, limit) != CUDA_SUCCESS) return driver.cuCtxSetLimit(limit, value);
   struct memory_reservation reservation;

@@ -24,7 +24,7 @@ static CUresult keep(struct memory_reservation *reservation, CUresult result, co
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
-  if (!control_enforces() || pointer == NULL) return driver.cuMemAlloc_v2(pointer, bytes);
+  if (memory_passes() || pointer == NULL) return driver.cuMemAlloc_v2(pointer, bytes);
   CUcontext context;
   struct memory_reservation reservation;
   if (!memory_reserve_or_host_back(true, &reservation, devices_current(&context), memory_taken(bytes),
@@ -111,7 +111,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flag
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
-  if (!control_enforces()) return driver.cuMemFree_v2(pointer);
+  if (memory_passes_free()) return driver.cuMemFree_v2(pointer);
   struct track_entry entry;
   bool mine = memory_untrack_linear(pointer, &entry);
   bool pooled = !mine && memory_untrack(TRACK_POOLED, pointer, &entry);

@@ -97,7 +97,7 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemo
 
 static CUresult free_in_order(CUdeviceptr pointer, CUstream stream, bool per_thread) {
   struct track_entry entry;
-  bool covered = !control_enforces() || capture_covers(capture_stream(stream, per_thread));
+  bool covered = memory_passes_free() || capture_covers(capture_stream(stream, per_thread));
   bool pooled = !covered && memory_untrack(TRACK_POOLED, pointer, &entry);
   bool own = !covered && !pooled && memory_untrack_linear(pointer, &entry);
   CUresult result = per_thread ? driver.cuMemFreeAsync_ptsz(pointer, stream) : driver.cuMemFreeAsync(pointer, stream);

@@ -51,6 +51,20 @@ static void renew_session_if_changed(void) {
   control_renew_session();
 }
 
+bool memory_passes(void) {
+  if (!control_enforces()) return true;
+  if (!control.memory_by_driver) return false;
+  renew_session_if_changed();
+  return true;
+}
+
+/* Whether this process has charged managed memory although the driver keeps the limit. */
+static bool any_managed;
+
+bool memory_passes_free(void) {
+  return memory_passes() && (!control_enforces() || !__atomic_load_n(&any_managed, __ATOMIC_RELAXED));
+}
+
 static bool charge_host_backed(uint32_t device, uint64_t bytes) {
   struct vgpu_device_live live;
   limits_read(control.limits, device, &live);
@@ -75,6 +89,10 @@ static bool reserve_memory(struct memory_reservation *reservation, int device, u
   reservation->bytes = bytes;
   reservation->host_backed = false;
   renew_session_if_changed();
+  if (device >= 0 && control.memory_by_driver && api != VGPU_DENIED_MANAGED) {
+    reservation->device = DEVICE_UNLISTED;
+    return true;
+  }
   if (device < 0) return device == DEVICE_NONE || (control.limits->header.policy & VGPU_POLICY_DENY_UNLISTED) == 0;
   if (bytes == 0 || memory_charge((uint32_t)device, bytes) || charge_after_reclaim((uint32_t)device, bytes))
     return true;
@@ -130,6 +148,7 @@ bool memory_commit(struct memory_reservation *reservation, uint64_t bytes, enum 
 bool memory_track(const struct memory_reservation *reservation, enum track_kind kind, uint64_t key, uint64_t link) {
   /* The driver was expected to reject a call without a device. */
   if (reservation->device < 0) return reservation->device != DEVICE_NONE;
+  if (control.memory_by_driver) __atomic_store_n(&any_managed, true, __ATOMIC_RELAXED);
   struct track_entry entry = {
       .key = key,
       .bytes = reservation->bytes,
@@ -216,6 +235,11 @@ bool memory_view(int device, uint64_t *total, uint64_t *left) {
   if (device < 0) return false;
   limits_read(control.limits, (uint32_t)device, &live);
   if (live.memory_limit_bytes == 0) return false;
+  if (control.memory_by_driver) {
+    /* The driver shows what is left of its limit. */
+    *total = *left = live.memory_limit_bytes;
+    return true;
+  }
   if (usage_reclaim_rarely(control.ledger.usage, &control.self))
     objects_release_closed(control.ledger.usage, control.ledger.slot);
   if (reclaimer != NULL) reclaimer->update((uint32_t)device);

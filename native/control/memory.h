@@ -2,6 +2,7 @@
 #ifndef VGPU_MEMORY_H
 #define VGPU_MEMORY_H
 
+#include "control.h"
 #include "cuda_abi.h"
 #include "devices.h"
 #include "track.h"
@@ -14,6 +15,17 @@ struct memory_reservation {
   uint64_t bytes;
   bool host_backed; /* beyond the memory limit; the hook allocates it with host_backed_allocate */
 };
+
+/* The device that is charged for device memory: DEVICE_UNLISTED where the driver keeps the limit. */
+static inline int memory_charged(int device) {
+  return device >= 0 && control.memory_by_driver ? DEVICE_UNLISTED : device;
+}
+
+/* Whether a call for device memory needs nothing but the driver, because the driver keeps the limit or there is none.
+ */
+bool memory_passes(void);
+/* The same for a call that frees: no memory of this process was charged either. */
+bool memory_passes_free(void);
 
 /*
  * Reserves `bytes` on `device` before the driver call. If they do not fit, memory of dead processes and unused memory
@@ -73,8 +85,8 @@ uint64_t memory_taken(uint64_t bytes);
 /* The product of a and b, or UINT64_MAX on overflow: no limit has room for that. */
 uint64_t memory_product(uint64_t a, uint64_t b);
 
-/* The slice as programs see it: the limit, and the free part of it as one allocation can have it. False: the device is
- * not limited. */
+/* The slice as programs see it: the limit, and the free part of it as one allocation can have it; where the driver
+ * keeps the limit, all of it. False: the device is not limited. */
 bool memory_view(int device, uint64_t *total, uint64_t *left);
 
 /* Memory that is charged but unused. A module that keeps such memory registers these functions when the library is

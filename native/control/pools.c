@@ -79,7 +79,7 @@ static struct pool *make(CUmemoryPool handle, int device) {
   struct pool *pool = unused();
   struct track_entry entry = {.key = (uint64_t)handle, .link = (uint64_t)pool, .kind = TRACK_POOL};
   if (pool == NULL || track_add(&entry) != 0) return NULL;
-  *pool = (struct pool){.handle = handle, .device = device, .state = POOL_USED};
+  *pool = (struct pool){.handle = handle, .device = memory_charged(device), .state = POOL_USED};
   return pool;
 }
 
@@ -93,7 +93,7 @@ struct pool *pools_find(CUmemoryPool handle, int device, bool *counts) {
 }
 
 struct pool *pools_of_graphs(int device) {
-  if (device < 0 || devices_ordinal((uint32_t)device) < 0) return NULL;
+  if (memory_charged(device) < 0 || devices_ordinal((uint32_t)device) < 0) return NULL;
   struct pool *pool = &graph_pools[device];
   pool->device = device;
   pool->state = POOL_USED;
@@ -104,7 +104,7 @@ bool pools_made(CUmemoryPool handle, int device) {
   lock_take(&lock);
   struct pool *pool = known(handle);
   if (pool == NULL) pool = make(handle, device);
-  if (pool != NULL) pool->device = device;
+  if (pool != NULL) pool->device = memory_charged(device);
   lock_release(&lock);
   return pool != NULL;
 }

@@ -42,6 +42,9 @@
 enum vgpu_policy {
   VGPU_POLICY_DENY_UNLISTED = 1u << 0, /* refuse memory on a GPU that is visible but not listed */
   VGPU_POLICY_UNENFORCED = 1u << 1,    /* the limits are not enforced: the library passes every call to the driver */
+  /* The driver keeps the memory limits. Processes that start from now on charge managed memory only, which the driver
+   * does not count. The agent sets and clears it while the container exists. */
+  VGPU_POLICY_MEMORY_BY_DRIVER = 1u << 2,
 };
 
 enum vgpu_log_level {

@@ -105,6 +105,8 @@ export interface Limits {
   readonly allocation: string;
   readonly denyUnlisted: boolean;
   readonly unenforced: boolean;
+  /** The library leaves device memory to the driver, in processes that start from now on. */
+  readonly memoryByDriver: boolean;
   readonly logLevel: LogLevel;
   /** Number of publications so far. */
   readonly sequence: number;
@@ -250,9 +252,8 @@ export function encodeLimits(limits: NewLimits): Buffer {
   buffer.writeUInt32LE(ABI_VERSION, LIMITS_HEADER.version);
   buffer.writeUInt32LE(buffer.length, LIMITS_HEADER.size);
   buffer.writeUInt32LE(limits.devices.length, LIMITS_HEADER.deviceCount);
-  const denyUnlisted = (limits.denyUnlisted ?? true) ? POLICY.denyUnlisted : 0;
-  const unenforced = limits.unenforced === true ? POLICY.unenforced : 0;
-  buffer.writeUInt32LE(denyUnlisted | unenforced, LIMITS_HEADER.policy);
+  const { denyUnlisted = true, unenforced = false } = limits;
+  buffer.writeUInt32LE(policyOf({ denyUnlisted, unenforced, memoryByDriver: false }), LIMITS_HEADER.policy);
   buffer.writeUInt32LE(LOG_LEVEL[limits.logLevel ?? 'error'], LIMITS_HEADER.logLevel);
   writeText(buffer, LIMITS_HEADER.allocation, TEXT_BYTES.limitsHeaderAllocation, limits.allocation, 'allocation id');
   limits.devices.forEach((device, index) => {
@@ -269,6 +270,23 @@ export function encodeLimits(limits: NewLimits): Buffer {
     writeLive(buffer, LIMITS_LAYOUT.live + index * DEVICE_LIVE.structSize, live);
   });
   return buffer;
+}
+
+type Policy = Pick<Limits, 'denyUnlisted' | 'unenforced' | 'memoryByDriver'>;
+
+function policyOf({ denyUnlisted, unenforced, memoryByDriver }: Policy): number {
+  return (
+    (denyUnlisted ? POLICY.denyUnlisted : 0) |
+    (unenforced ? POLICY.unenforced : 0) |
+    (memoryByDriver ? POLICY.memoryByDriver : 0)
+  );
+}
+
+/** The write that changes the policy of a file: processes that start later read the new one. */
+export function publishPolicy(policy: Policy): FileWrite {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32LE(policyOf(policy));
+  return { position: LIMITS_HEADER.policy, bytes };
 }
 
 /**
@@ -347,12 +365,14 @@ export function decodeLimits(buffer: Buffer): LimitsDecoded {
       ...readLive(buffer, live + index * DEVICE_LIVE.structSize, identity),
     };
   });
+  const policy = buffer.readUInt32LE(LIMITS_HEADER.policy);
   return {
     ok: true,
     limits: {
       allocation: readText(buffer, LIMITS_HEADER.allocation, TEXT_BYTES.limitsHeaderAllocation),
-      denyUnlisted: (buffer.readUInt32LE(LIMITS_HEADER.policy) & POLICY.denyUnlisted) !== 0,
-      unenforced: (buffer.readUInt32LE(LIMITS_HEADER.policy) & POLICY.unenforced) !== 0,
+      denyUnlisted: (policy & POLICY.denyUnlisted) !== 0,
+      unenforced: (policy & POLICY.unenforced) !== 0,
+      memoryByDriver: (policy & POLICY.memoryByDriver) !== 0,
       logLevel: LOG_LEVELS[buffer.readUInt32LE(LIMITS_HEADER.logLevel)] ?? 'debug',
       sequence,
       devices,

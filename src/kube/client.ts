@@ -35,6 +35,8 @@ export interface KubeApi {
 }
 
 export const MERGE_PATCH = 'application/merge-patch+json';
+/** Merges lists of built-in kinds by their keys, such as conditions by type. */
+export const STRATEGIC_MERGE_PATCH = 'application/strategic-merge-patch+json';
 
 /** Accept header for requests and watches that need only metadata. */
 export const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { decodeLimits, encodeLimits, publishLive } from '../../src/abi/limits-file.js';
+import { decodeLimits, encodeLimits, publishLive, publishPolicy } from '../../src/abi/limits-file.js';
 import { DEVICE_LIVE, LIMITS_HEADER, LIMITS_LAYOUT, MAX_DEVICES } from '../../src/abi/vgpu-abi.js';
 import type { FileWrite, Limits, LiveLimit, NewDeviceLimits, NewLimits } from '../../src/abi/limits-file.js';
 
@@ -69,7 +69,7 @@ test('encoded limits decode to the same limits', (t) => {
     fc.property(limits, (written) => {
       const read = decoded(encodeLimits(written));
       const devices = written.devices.map((one) => ({ ...one, driverOverheadBytes: 0, steering: null, generation: 0 }));
-      t.same(read, { ...written, devices, sequence: 0 });
+      t.same(read, { ...written, devices, memoryByDriver: false, sequence: 0 });
     }),
     { numRuns: 200 },
   );
@@ -209,5 +209,17 @@ test('the decoder does not throw, whatever the bytes', (t) => {
       decodeLimits(copy);
     }),
   );
+  t.end();
+});
+
+test('the policy of a file changes in one write, and nothing else does', (t) => {
+  const before = encodeLimits({ allocation: 'a', devices: [] });
+  const { position, bytes } = publishPolicy({ denyUnlisted: true, unenforced: false, memoryByDriver: true });
+  const after = Buffer.from(before);
+  bytes.copy(after, position);
+  t.same(decoded(after), { ...decoded(before), memoryByDriver: true });
+  const back = publishPolicy({ denyUnlisted: true, unenforced: false, memoryByDriver: false });
+  back.bytes.copy(after, back.position);
+  t.ok(after.equals(before));
   t.end();
 });

@@ -1,145 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import tap, { test, type Test } from 'tap';
-import { examineMemoryLimits } from '../../src/agent/doctor/memory-limits.js';
-import type { GroupLimits, GroupMemory } from '../../src/agent/gpus/driver.js';
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type Test } from 'tap';
 import { START_EVENT, WANTED_EVENTS } from '../../src/agent/nri/plugin-service.js';
-import { controlGroups } from '../../src/agent/runtimes/control-groups.js';
-import { systemClock, type Clock } from '../../src/host/clock.js';
-import { silentLog } from '../../src/host/log.js';
-import { SimulatedNode, type SimulatedNodeOptions } from '../../src/simulation/simulated-node.js';
-import type { EmulatedPod } from '../../src/simulation/kubelet/pod.js';
-import {
-  doubleGroups,
-  kernelGroups,
-  kernelGroupsSkipReason,
-  type TestGroups,
-} from '../harness/control-groups/test-groups.js';
+import { doubleGroups, kernelGroups, kernelGroupsSkipReason } from '../harness/control-groups/test-groups.js';
 import { eventually } from '../harness/eventually.js';
-import { Hoarder } from '../harness/gpu-machine/hoarder.js';
-import { buildProgram, tenantEnvironment, tenantSkipReason } from '../harness/gpu-machine/tenant.js';
-import { scratchDirectory } from '../scratch.js';
-import { libraryPath, noCompiler, notBuilt, SimulatedMachine } from './gpus/sim/simulated-machine.js';
+import { admittedPod, CONTEXT_MIB, limitedNode, limitsSkipReason as skip } from './limited-node.js';
 import { EmulatedRuntime } from './nri/emulated-runtime.js';
-import { runPod, sliceDirectory } from './node.js';
-import { simplePod } from './pods.js';
 
-const skip =
-  notBuilt ||
-  tenantSkipReason ||
-  noCompiler ||
-  (process.getuid?.() === 0 ? false : 'only root may set limits of groups');
-/** The memory of a context, which the limit contains. */
-const CONTEXT_MIB = 256;
 const MIB = 2 ** 20;
-
-interface Setting {
-  readonly driverVersion?: string;
-  readonly memoryLimits?: 'misc' | 'dmem' | 'off';
-  readonly groups?: TestGroups;
-  readonly config?: SimulatedNodeOptions['config'];
-}
-
-/** Periods of seconds are shortened to fractions of a second, so that the test need not wait for them. */
-const HASTY: Clock = {
-  ...systemClock,
-  every: (periodMs, action) => systemClock.every(periodMs >= 1_000 ? periodMs / 20 : periodMs, action),
-};
-
-/** Built once, by the first test. */
-let program: string | null = null;
-tap.teardown(() => program !== null && rmSync(dirname(program), { recursive: true }));
-
-/** A node with one GPU of 16 GiB, and containers whose programs run in control groups. */
-async function nodeWith(t: Test, setting: Setting = {}) {
-  const { driverVersion = '615.10.01', memoryLimits = 'misc', config } = setting;
-  const made = setting.groups ?? (await doubleGroups(t));
-  const directory = await scratchDirectory(t);
-  const machine = new SimulatedMachine(JSON.stringify({ driverVersion, gpus: [{}] }), {
-    memoryLimits,
-    controlGroups: made.root,
-  });
-  program ??= buildProgram('test/harness/gpu-machine/hoarder.c', mkdtempSync(join(tmpdir(), 'gm-hoarder-')), 'hoarder');
-  const built = program;
-  const first = new Map<string, number>();
-  const groups = controlGroups({ ...made, pidOf: async (podUid, name) => first.get(`${podUid}/${name}`) ?? null });
-  const notes: string[] = [];
-  const node = new SimulatedNode({
-    directory,
-    gpus: JSON.stringify({ driverVersion, gpus: [{}] }),
-    log: silentLog(),
-    knowsPods: true,
-    config: {
-      simStatePath: machine.statePath,
-      simNodePath: machine.nodePath,
-      nvmlPath: libraryPath,
-      samplePeriodMs: 1_000,
-      ...config,
-    },
-    seams: {
-      groups,
-      clock: HASTY,
-      sliceNotices: { note: (_owner, { reason, message }) => void notes.push(`${reason}: ${message}`) },
-      containers: {
-        placeOf: async (pid) => {
-          const group = groups.ofProcess(pid);
-          return group === null ? null : { containerId: 'c', podUid: group.podUid };
-        },
-        pidsOf: async () => [],
-        sliceOf: () => null,
-        nameOf: async () => 'main',
-      },
-    },
-  });
-  await node.start();
-  t.teardown(() => node.stop());
-  // Another user of the driver, with the rights of root.
-  const outsider = machine.open();
-  t.teardown(() => outsider.close());
-  const gpu = machine.node.gpus[0]?.uuid ?? '';
-  const observed = (pod: EmulatedPod) => node.agent.vgpu.observe().find(({ owner }) => owner.podUid === pod.uid);
-  return {
-    node,
-    made,
-    notes,
-    machine,
-    gpu,
-    /** Starts the program of a pod's container in a new group of it; `static`: without the control library. */
-    start: (pod: EmulatedPod, given: { readonly slice: string; readonly kind: 'static' | 'linked' }, path?: string) => {
-      const group = path ?? made.container(pod.uid).path;
-      const environment = tenantEnvironment(machine, { directory: given.slice, gpu: 0 });
-      const running = new Hoarder(
-        built,
-        given.kind === 'linked' ? environment : { ...environment, LD_LIBRARY_PATH: dirname(libraryPath) },
-      );
-      t.teardown(() => running.kill());
-      made.enter(group, running.pid);
-      first.set(`${pod.uid}/main`, running.pid);
-      return { group, running };
-    },
-    /** Limits that the driver has for a group, or why not. */
-    limitsOf: async (group: string): Promise<GroupMemory> => (await outsider.groupLimiter?.get(gpu, group)) ?? 'none',
-    setLimits: async (group: string, limits: GroupLimits): Promise<void> => {
-      await outsider.groupLimiter?.set(gpu, group, limits);
-    },
-    /** The check of `gpu-manager doctor`. */
-    doctor: async (): Promise<readonly string[]> => {
-      const options = { config: node.config, clock: systemClock, log: silentLog(), groups };
-      return (await examineMemoryLimits(options)).map(({ state, what }) => `${state}: ${what}`);
-    },
-    isEnforced: (pod: EmulatedPod): boolean =>
-      observed(pod)?.devices.some((one) => one.memoryByDriver === true) === true,
-    findings: (pod: EmulatedPod): readonly string[] =>
-      (observed(pod)?.findings ?? []).map(({ code, message }) => `${code}: ${message}`),
-  };
-}
-
-/** A pod of 30 cores and `blocks` of 256 MiB, and its slice. */
-async function admittedPod(node: SimulatedNode, blocks: number): Promise<{ pod: EmulatedPod; slice: string }> {
-  const pod = simplePod(30, blocks);
-  return { pod, slice: sliceDirectory(await runPod(node, pod)) };
-}
 
 const KINDS = [
   ['a double of the control groups', doubleGroups, false],
@@ -148,7 +16,7 @@ const KINDS = [
 
 for (const [name, open, unable] of KINDS)
   test(`a static program is held by its memory limit, in ${name}`, { skip: skip || unable }, async (t) => {
-    const { node, gpu, start, isEnforced, doctor } = await nodeWith(t, { groups: await open(t) });
+    const { node, gpu, start, isEnforced, doctor } = await limitedNode(t, { groups: await open(t) });
     t.same(node.agent.vgpu.memoryEnforcer(gpu), { by: 'driver', backend: 'misc' });
     t.same(await doctor(), ['ok: GPU 0: the driver enforces memory limits (misc)']);
     const { pod, slice } = await admittedPod(node, 8);
@@ -165,7 +33,7 @@ for (const [name, open, unable] of KINDS)
     `groups that a container makes below its own are held with it, in ${name}`,
     { skip: skip || unable },
     async (t) => {
-      const { node, made, start, isEnforced } = await nodeWith(t, { groups: await open(t) });
+      const { node, made, start, isEnforced } = await limitedNode(t, { groups: await open(t) });
       const { pod, slice } = await admittedPod(node, 8);
       const { group, running } = start(pod, { slice, kind: 'static' });
       await eventually(() => isEnforced(pod), 'the limit in the driver');
@@ -181,7 +49,7 @@ for (const [name, open, unable] of KINDS)
   );
 
 test('on a driver before 615 a static program is not held, and reported as before', { skip }, async (t) => {
-  const { node, gpu, start, findings, isEnforced, doctor } = await nodeWith(t, { driverVersion: '610.43.02' });
+  const { node, gpu, start, findings, isEnforced, doctor } = await limitedNode(t, { driverVersion: '610.43.02' });
   t.same(await doctor(), ['ok: GPU 0: the control library enforces memory limits; drivers from 615 on can too']);
   t.same(node.agent.vgpu.memoryEnforcer(gpu), { by: 'library', reason: null });
   const { pod, slice } = await admittedPod(node, 8);
@@ -196,7 +64,7 @@ test(
   'a program with the control library gets its limit to the MiB, and managed memory is held by the library',
   { skip },
   async (t) => {
-    const { node, start, isEnforced } = await nodeWith(t);
+    const { node, start, isEnforced } = await limitedNode(t);
     const { pod, slice } = await admittedPod(node, 8);
     const { running } = start(pod, { slice, kind: 'linked' });
     await eventually(() => isEnforced(pod), 'the limit in the driver');
@@ -210,7 +78,7 @@ test(
   'the limit in the driver follows annotations, in both directions and while the agent is away',
   { skip },
   async (t) => {
-    const { node, start, isEnforced, limitsOf } = await nodeWith(t);
+    const { node, start, isEnforced, limitsOf } = await limitedNode(t);
     const { pod, slice } = await admittedPod(node, 8);
     const { running, group } = start(pod, { slice, kind: 'static' });
     const limited = (mib: number) => async (): Promise<boolean> => {
@@ -237,7 +105,7 @@ test(
 );
 
 test('a limit that somebody else removes is set again and reported', { skip }, async (t) => {
-  const { node, start, isEnforced, limitsOf, setLimits, findings } = await nodeWith(t);
+  const { node, start, isEnforced, limitsOf, setLimits, findings } = await limitedNode(t);
   const { pod, slice } = await admittedPod(node, 8);
   const { group } = start(pod, { slice, kind: 'linked' });
   await eventually(() => isEnforced(pod), 'the limit in the driver');
@@ -250,7 +118,7 @@ test('a limit that somebody else removes is set again and reported', { skip }, a
 });
 
 test('each start of a container gets the limit in its new group', { skip }, async (t) => {
-  const { node, made, start, isEnforced, limitsOf } = await nodeWith(t);
+  const { node, made, start, isEnforced, limitsOf } = await limitedNode(t);
   const { pod, slice } = await admittedPod(node, 8);
   const before = start(pod, { slice, kind: 'static' });
   await eventually(() => isEnforced(pod), 'the limit in the driver');
@@ -263,7 +131,7 @@ test('each start of a container gets the limit in its new group', { skip }, asyn
 });
 
 test('with dmem no group above a container keeps a reservation when the container goes', { skip }, async (t) => {
-  const { node, gpu, made, start, isEnforced, limitsOf } = await nodeWith(t, { memoryLimits: 'dmem' });
+  const { node, gpu, made, start, isEnforced, limitsOf } = await limitedNode(t, { memoryLimits: 'dmem' });
   t.same(node.agent.vgpu.memoryEnforcer(gpu), { by: 'driver', backend: 'dmem' });
   const { pod, slice } = await admittedPod(node, 8);
   const { group, running } = start(pod, { slice, kind: 'static' });
@@ -277,7 +145,7 @@ test('with dmem no group above a container keeps a reservation when the containe
 
 test('the runtime waits at StartContainer until the limit is set', { skip }, async (t) => {
   const runtime = await EmulatedRuntime.started(t);
-  const { node, made, limitsOf, start } = await nodeWith(t, { config: { nriSocket: runtime.path } });
+  const { node, made, limitsOf, start } = await limitedNode(t, { config: { nriSocket: runtime.path } });
   const plugin = await runtime.plugin();
   await plugin.registered;
   t.equal(await plugin.configure(), WANTED_EVENTS | START_EVENT);
@@ -304,7 +172,7 @@ test('the runtime waits at StartContainer until the limit is set', { skip }, asy
 
 test('a container that started without the agent gets its limit when the runtime lists it', { skip }, async (t) => {
   const runtime = await EmulatedRuntime.started(t);
-  const { node, made, limitsOf } = await nodeWith(t, { config: { nriSocket: runtime.path } });
+  const { node, made, limitsOf } = await limitedNode(t, { config: { nriSocket: runtime.path } });
   const { pod } = await admittedPod(node, 8);
   const { path, id } = made.container(pod.uid);
   const sandbox = { id: 'sandbox', uid: pod.uid, name: pod.name, namespace: pod.namespace };
@@ -318,7 +186,7 @@ test('a container that started without the agent gets its limit when the runtime
 });
 
 test('a driver that refuses the limit keeps no container from starting, and the pod is told', { skip }, async (t) => {
-  const { node, machine, notes, start } = await nodeWith(t);
+  const { node, machine, notes, start } = await limitedNode(t);
   await machine.order('fault', 'nvmlDeviceSetMemoryLimits_v1', 'no-permission');
   const { pod, slice } = await admittedPod(node, 8);
   const { running } = start(pod, { slice, kind: 'linked' });
@@ -332,7 +200,7 @@ test('a driver that refuses the limit keeps no container from starting, and the 
 });
 
 test('--memory-enforcement=library takes back what an earlier run set', { skip }, async (t) => {
-  const { node, gpu, start, isEnforced, limitsOf } = await nodeWith(t);
+  const { node, gpu, start, isEnforced, limitsOf } = await limitedNode(t);
   const { pod, slice } = await admittedPod(node, 8);
   const { group, running } = start(pod, { slice, kind: 'linked' });
   await eventually(() => isEnforced(pod), 'the limit in the driver');
@@ -351,7 +219,7 @@ for (const [what, setting, reason] of [
   test(`the library enforces memory limits with ${what}, and the reason is known`, { skip }, async (t) => {
     const groups = await doubleGroups(t);
     if (what.includes('version 1')) rmSync(join(groups.root, 'cgroup.controllers'));
-    const { node, gpu, start, doctor } = await nodeWith(t, { ...setting, groups });
+    const { node, gpu, start, doctor } = await limitedNode(t, { ...setting, groups });
     t.match(node.agent.vgpu.memoryEnforcer(gpu), { by: 'library', reason });
     const { pod, slice } = await admittedPod(node, 8);
     const { running } = start(pod, { slice, kind: 'linked' });

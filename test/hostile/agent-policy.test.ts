@@ -39,6 +39,7 @@ interface Attempt {
   readonly resource: 'pods' | 'nodes' | 'resourceslices';
   readonly operation?: 'CREATE' | 'UPDATE' | 'DELETE';
   readonly name?: string;
+  readonly subResource?: string;
   readonly before?: object;
   readonly after?: object;
 }
@@ -48,7 +49,13 @@ function refusal(spec: Policy['spec'], attempt: Attempt): string | null {
   const { username = AGENT, node = 'one', resource, operation = 'UPDATE', name = 'x', before = {}, after } = attempt;
   const extra = node === null ? {} : { 'authentication.kubernetes.io/node-name': [node] };
   const context: Record<string, unknown> = {
-    request: { userInfo: { username, extra }, resource: { resource }, operation, name },
+    request: {
+      userInfo: { username, extra },
+      resource: { resource },
+      operation,
+      name,
+      ...(attempt.subResource === undefined ? {} : { subResource: attempt.subResource }),
+    },
     oldObject: { metadata: {}, spec: {}, ...before },
     object: operation === 'DELETE' ? null : { metadata: {}, spec: {}, ...(after ?? before) },
   };
@@ -116,6 +123,23 @@ test('an agent may change nothing of its node but labels and annotations of tenc
   t.match(changed({ annotations: {} }), /annotations of tencent\.com/);
   t.match(changed({ finalizers: ['x/y'] }), /finalizer/);
   t.match(changed({ ownerReferences: [{ uid: 'gone' }] }), /owner/);
+  t.end();
+});
+
+test('an agent may change one condition in the status of its own node, and nothing else there', (t) => {
+  const ready = { type: 'Ready', status: 'True' };
+  const ours = { type: 'GPUMemoryLimitsByDriver', status: 'True' };
+  const status = { conditions: [ready], capacity: { cpu: '4' }, addresses: [{ type: 'Hostname', address: 'one' }] };
+  const written = (after: object, name = 'one'): string | null =>
+    onNode({ resource: 'nodes', subResource: 'status', name, before: { status }, after: { status: after } });
+  t.equal(written({ ...status, conditions: [ready, ours] }), null);
+  t.equal(written({ ...status, conditions: [ours, ready] }), null);
+  t.match(written({ ...status, conditions: [ready, ours] }, 'two'), /its own node only/);
+  t.match(written({ ...status, conditions: [{ ...ready, status: 'False' }, ours] }), /condition GPUMemoryLimits/);
+  t.match(written({ ...status, conditions: [ours] }), /condition GPUMemoryLimits/);
+  t.match(written({ ...status, capacity: { cpu: '5' } }), /condition GPUMemoryLimits/);
+  t.match(written({ ...status, allocatable: { cpu: '5' } }), /condition GPUMemoryLimits/);
+  t.match(written({ ...status, addresses: [] }), /condition GPUMemoryLimits/);
   t.end();
 });
 

@@ -3,6 +3,7 @@ import type { Log } from '../../host/log.js';
 import type { KubeClient } from '../../kube/client.js';
 import { AGENT_COMPONENT, Events, type EventRecorder } from '../../kube/events.js';
 import { FailedPods, type RefusalListener } from './failed-pods.js';
+import { NodeCondition } from './node-condition.js';
 import { NodeLabels } from './node-labels.js';
 import { NodePods } from './node-pods.js';
 import { Notices } from './notices.js';
@@ -28,6 +29,8 @@ export class NodeKube {
   readonly notices: Notices;
   readonly events: Events;
   readonly labels: NodeLabels;
+  /** The condition of that type of this node. */
+  readonly condition: (type: string) => NodeCondition;
   readonly #client: KubeClient;
   readonly #writer: PodWriter;
   readonly #failedPods: FailedPods;
@@ -48,6 +51,7 @@ export class NodeKube {
       clock,
     });
     this.labels = new NodeLabels({ client, queue: this.#writes, nodeName, clock, log });
+    this.condition = (type) => new NodeCondition({ client, queue: this.#writes, nodeName, type, clock });
     const writer = new PodWriter(client, this.#writes);
     this.#writer = writer;
     const record: EventRecorder['record'] = (subject, note) => this.events.record(subject, note);

@@ -6,6 +6,7 @@ export {
   type GpuDetails,
   type GroupLimiter,
   type GroupLimits,
+  type GroupMemory,
   type Inventory,
   type MigPartitioner,
 } from './driver.js';

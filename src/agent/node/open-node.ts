@@ -16,6 +16,7 @@ import type { Gpus } from '../gpus/index.js';
 import type { Nri } from '../nri/index.js';
 import type { Vgpu } from '../slices/index.js';
 import { GpuWatch } from './gpu-watch.js';
+import { MEMORY_CONDITION, MemoryReport } from './memory-report.js';
 import { healthRecord } from './health-record.js';
 import { healthService } from './health-service.js';
 import { nodeCounts } from './node-counts.js';
@@ -117,8 +118,24 @@ export async function openNode(needs: NodeNeeds): Promise<AgentNode> {
       { name: 'use', start: async () => undefined, stop: () => days.write(clock.now()) },
       ...(apiServer === null ? [] : [podWatch(apiServer, reconciler)]),
     ],
-    reports: apiServer === null ? [] : [buildReport({ config, apiServer, allocator, health, clock })],
+    reports:
+      apiServer === null
+        ? []
+        : [
+            buildReport({ config, apiServer, allocator, health, clock }),
+            memoryReport(apiServer, health, slices, clock),
+          ],
   };
+}
+
+function memoryReport(apiServer: NodeKube, health: Gpus['health'], slices: Vgpu, clock: Clock): Part {
+  const report = new MemoryReport({
+    condition: apiServer.condition(MEMORY_CONDITION),
+    gpus: () => health.inventory.gpus.map(({ index, uuid }) => ({ index, enforcer: slices.memoryEnforcer(uuid) })),
+    hasDispute: () => slices.hasLimitDispute(),
+    clock,
+  });
+  return { name: 'memory-report', start: () => report.start(), stop: () => report.stop() };
 }
 
 /** What the containers of the ledger hold now, as far as the kubelet has named them. */

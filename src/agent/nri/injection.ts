@@ -31,13 +31,17 @@ const LIBRARY_PATH = 'LD_LIBRARY_PATH';
 const PRELOAD = 'LD_PRELOAD';
 /** The dynamic linker accepts both as separators in LD_PRELOAD. */
 const PRELOAD_SEPARATORS = /[ :]+/;
+/** By these the hook of NVIDIA's container toolkit (1.20.1) sets memory limits in the driver. */
+const TOOLKIT_LIMITS = ['NVIDIA_GPU_MEMORY_REQUEST', 'NVIDIA_GPU_MEMORY_LIMIT'];
 /** Libraries of the driver that the control library replaces. */
 const DRIVER_LIBRARY = /(^|\/)lib(cuda|nvidia-ml)\.so(\.|$)/;
 
+/** With `setsLimits` the agent sets memory limits in the driver, and no other program may. */
 export function injectionOf(
   container: Pick<RuntimeContainer, 'environment' | 'repeated' | 'mounts'>,
   given: GivenSlice,
   isSameSource: ContainerSlices['isSameSource'],
+  setsLimits = false,
 ): Injection {
   const environment = new Map<string, string>();
   const problems: string[] = [];
@@ -64,6 +68,10 @@ export function injectionOf(
   if (kept.length < entries.length) {
     // Runtimes do not support removing a variable: an empty value has the same effect.
     change(PRELOAD, kept.join(':'), `${PRELOAD} is ${shown(preload)}`);
+  }
+  for (const name of setsLimits ? TOOLKIT_LIMITS : []) {
+    const present = container.environment.get(name) ?? '';
+    if (present !== '') change(name, '', `${name} is ${shown(present)}, and the agent sets the memory limit`);
   }
   const mounts = mountChanges(container.mounts, given.mounts, isSameSource);
   return {

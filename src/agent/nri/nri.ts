@@ -90,10 +90,7 @@ function nriPlugin(options: NriOptions, socketPath: string): Nri {
         corrected += 1;
         const { namespace, pod, name } = container;
         const what = `${namespace}/${pod}/${name}: corrected before the container was created: ${corrections.join('; ')}`;
-        log.info(
-          { namespace, pod, container: name, corrections },
-          'a container would not have had the control library; NRI corrected it',
-        );
+        log.info({ namespace, pod, container: name, corrections }, 'NRI corrected a container before it was created');
         journal.note({ level: 'info', kind: 'Injected', message: what });
       },
       stopped(container) {

@@ -130,7 +130,7 @@ export function pluginService(options: PluginServiceOptions, listener: Connectio
 
 async function adjustmentOf(
   container: RuntimeContainer,
-  { slices, containers, events, affinity, log }: PluginServiceOptions,
+  { slices, containers, events, affinity, startGate, log }: PluginServiceOptions,
 ): Promise<ContainerAdjustment | null> {
   const given = slices.givenTo(container.podUid, container.name);
   if (given === null) return null;
@@ -143,7 +143,12 @@ async function adjustmentOf(
     );
     throw new RpcRefusal(status.FAILED_PRECONDITION, `container ${name}: ${binding.reason}`);
   }
-  const injection = injectionOf(container, given, (meant, mounted) => slices.isSameSource(meant, mounted));
+  const injection = injectionOf(
+    container,
+    given,
+    (meant, mounted) => slices.isSameSource(meant, mounted),
+    startGate?.isNeeded() === true,
+  );
   containers.created(container, given.slice, injection.remaining);
   if (injection.problems.length > 0) events.corrected(container, injection.problems);
   log.debug({ namespace, pod, container: name, id: container.id, slice: given.slice, binding }, 'container is created');

@@ -36,6 +36,20 @@ const MIXED = /^(.+\.slice):[^:]+:([0-9a-f]{64})$/;
 /** Directories between a kubelet's root and its pods. */
 const POD_PARENT = /^(?:(?:.+-)?kubepods(?:-(?:burstable|besteffort))?\.slice|kubepods|burstable|besteffort)$/;
 
+/** The folder that the kubelet itself has with `--cgroup-root`, or that holds its own processes and its pods. */
+const KUBELET = /^kubelet(?:\.slice)?$/;
+
+/** UID of the pod whose group a folder of a kubelet is, by its name; null for another folder. */
+export function podOfFolder(name: string): string | null {
+  const slice = POD_SLICE.exec(name)?.[1]?.replaceAll('_', '-');
+  return slice ?? POD_DIRECTORY.exec(name)?.[1] ?? null;
+}
+
+/** Whether a folder of this name lies between a root and the groups of pods. */
+export function isAbovePods(name: string): boolean {
+  return POD_PARENT.test(name) || KUBELET.test(name);
+}
+
 /**
  * Roots of the kubelet that runs the process whose `/proc/<pid>/cgroup` this is, one for each hierarchy in which it is
  * in a pod; needed if the cluster itself runs in a container. The process must be one that no other process can move:

@@ -1,6 +1,6 @@
-import { readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, type Dirent } from 'node:fs';
 import { join } from 'node:path';
-import { parseProcCgroup } from './cgroup-path.js';
+import { isAbovePods, parseProcCgroup, podOfFolder } from './cgroup-path.js';
 import { ownKubeletRoots } from './own-roots.js';
 
 export interface ContainerGroup {
@@ -21,6 +21,8 @@ export interface ControlGroups {
   ofProcess(pid: number): ContainerGroup | null;
   /** The group of the running container of that name in a pod, as the runtime knows it; null if it knows none. */
   ofContainer(podUid: string, container: string): Promise<string | null>;
+  /** The group of a pod, which exists before its containers do; null if no kubelet has made one. */
+  ofPod(podUid: string): string | null;
   /** The group that a runtime names as in the OCI specification (`linux.cgroupsPath`); null if there is none. */
   named(cgroupsPath: string): string | null;
   exists(group: string): boolean;
@@ -58,12 +60,35 @@ export function controlGroups(options: ControlGroupsOptions): ControlGroups {
       const group = pid === null ? null : ofProcess(pid);
       return group?.podUid === podUid ? group.path : null;
     },
+    ofPod: (podUid) =>
+      [root, ...ownKubeletRoots().map((path) => join(root, path))]
+        .map((from) => podFolder(from, podUid))
+        .find((path) => path !== null) ?? null,
     named: (cgroupsPath) =>
       foldersOf(cgroupsPath)
         .map((path) => join(root, path))
         .find(exists) ?? null,
     exists,
   };
+}
+
+/** Searches only folders of kubelets: below its own group, a container can name groups as it likes. */
+function podFolder(from: string, podUid: string): string | null {
+  for (const { name } of foldersIn(from)) {
+    const path = join(from, name);
+    if (podOfFolder(name) === podUid) return path;
+    const found = isAbovePods(name) ? podFolder(path, podUid) : null;
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+function foldersIn(path: string): readonly Dirent[] {
+  try {
+    return readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  } catch {
+    return [];
+  }
 }
 
 /** Empty if the file does not exist or cannot be read, as of a process that has ended. */

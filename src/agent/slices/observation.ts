@@ -31,12 +31,15 @@ export interface DeviceObservation {
   readonly usedPercent: number;
   /** The driver's count, or the container's usage file if the driver reports none. */
   readonly usedMemoryBytes: number;
-  /** The driver's own part of `usedMemoryBytes`. */
+  /** The driver's own part of `usedMemoryBytes`; 0 as well where the library leaves memory to the driver. */
   readonly driverOverheadBytes: number;
   /** The most memory that it may hold on the host beyond its memory limit, and its present memory there; 0: nothing. */
   readonly hostBackedLimitBytes: number;
   readonly hostBackedBytes: number;
-  /** The most that it held at once since it started, by its own account; null while its usage file cannot be read. */
+  /**
+   * The most that it held at once since it started, by its own account; null while its usage file cannot be read, and
+   * where the library leaves memory to the driver.
+   */
   readonly peakMemoryBytes: number | null;
   /**
    * Launches, charged GPU time, throttled time, denials of memory by API and so on (times in ns). They only grow, even
@@ -205,7 +208,8 @@ function observeDevice(gpuSlice: GpuSlice): DeviceObservation {
     hostBackedBytes = 0,
     priority = 'normal',
   } = gpuSlice.live;
-  const peakMemoryBytes = gpuSlice.readCounters()?.peakBytes ?? null;
+  const { memoryByDriver } = gpuSlice.slice.limits;
+  const peakMemoryBytes = memoryByDriver ? null : (gpuSlice.readCounters()?.peakBytes ?? null);
   return {
     gpuUuid: gpuSlice.gpuUuid,
     memoryLimitBytes: memoryBytes,
@@ -215,7 +219,7 @@ function observeDevice(gpuSlice: GpuSlice): DeviceObservation {
     pids: gpuSlice.processes.map(({ pid }) => pid),
     usedPercent: usedPercent(gpuSlice),
     usedMemoryBytes: gpuSlice.usedMemoryBytes ?? gpuSlice.held() ?? 0,
-    driverOverheadBytes,
+    driverOverheadBytes: memoryByDriver ? 0 : driverOverheadBytes,
     hostBackedLimitBytes: hostBackedBytes,
     // Only slices with one GPU have host-backed memory, so there is one sum for a slice.
     hostBackedBytes: gpuSlice.index === 0 ? (gpuSlice.slice.hostBacked() ?? 0) : 0,

@@ -21,7 +21,7 @@ import { freeBytes } from '../../host/free-bytes.js';
 import type { Log } from '../../host/log.js';
 import { Auditor, type AuditCounts } from './audit/auditor.js';
 import { AttachedSharing } from './attached-sharing.js';
-import { DriverMemory } from './driver-memory/driver-memory.js';
+import { DriverMemory, type DriverMemoryOptions } from './driver-memory/driver-memory.js';
 import {
   GpuEnforcement,
   NOT_IN_DRIVER,
@@ -139,6 +139,8 @@ export interface Vgpu {
   readonly sharing: AttachedSharing;
   /** What enforces memory limits on a GPU. */
   memoryEnforcer(gpuUuid: string): MemoryEnforcer;
+  /** Whether another program changes memory limits of slices in the driver again and again. */
+  hasLimitDispute(): boolean;
   /** Sets memory limits in the driver before the program of a container starts. */
   readonly startGate: { isNeeded(): boolean; pass(allocation: string): Promise<void> };
   /** Whether processes have greeted in a slice. */
@@ -163,9 +165,18 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
   const pace = new RegistrationPace(options.clock, REGISTRATION_PACE);
   const slices = new Slices({ ...options, directories, policy, pace });
   const legacyPods = new LegacyPods({ ...options, pace });
-  const driverMemory = openDriverMemory(options, slices, policy);
-  const onResized = (slice: Slice): void => driverMemory?.follow(slice);
-  const resizer = new Resizer({ ...options, sharing, slices, policy, operator, onResized });
+  const suspendedBytes = (allocation: string): number | null => suspender.suspendedBytes(allocation);
+  const driverMemory = openDriverMemory(options, { slices, policy, suspendedBytes });
+  const followLimits = (slice: Slice): void => driverMemory?.follow(slice);
+  const resizer = new Resizer({
+    ...options,
+    sharing,
+    slices,
+    policy,
+    operator,
+    suspendedBytes,
+    onResized: followLimits,
+  });
   const precedence = new PrecedenceKeeper({ ...options, slices, activity: directories.activity });
   const owners = new ProcessOwners(
     slices,
@@ -205,6 +216,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     slices,
     directories,
     owners,
+    onStep: followLimits,
   });
   const observe = (): readonly SliceObservation[] =>
     observeSlices(
@@ -228,13 +240,13 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         await suspender.forget(limits.allocation);
         await slices.start(specOf(limits));
         resize(limits.allocation);
-        driverMemory?.expect(limits.allocation);
+        await driverMemory?.expect(limits.allocation);
         if (slices.started.get(limits.allocation)?.unenforced === true) options.notices.note(limits.owner, UNENFORCED);
       },
       async restore(limits) {
         await slices.restore(specOf(limits));
         resize(limits.allocation);
-        driverMemory?.expect(limits.allocation);
+        void driverMemory?.expect(limits.allocation);
         await suspender.recover(limits.allocation);
       },
       correct(limits) {
@@ -271,6 +283,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       ),
     sharing,
     memoryEnforcer: (gpuUuid) => driverMemory?.of(gpuUuid) ?? NOT_IN_DRIVER,
+    hasLimitDispute: () => driverMemory?.hasDispute === true,
     startGate: {
       isNeeded: () => driverMemory?.isUsed === true,
       pass: async (allocation) => driverMemory?.starting(allocation),
@@ -306,7 +319,14 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
   };
 }
 
-function openDriverMemory(options: VgpuOptions, slices: Slices, policy: LimitPolicy): DriverMemory | null {
+function openDriverMemory(
+  options: VgpuOptions,
+  {
+    slices,
+    policy,
+    suspendedBytes,
+  }: Pick<DriverMemoryOptions, 'suspendedBytes'> & { slices: Slices; policy: LimitPolicy },
+): DriverMemory | null {
   const { driverLimits } = options;
   if (driverLimits === undefined) return null;
   return new DriverMemory({
@@ -315,6 +335,7 @@ function openDriverMemory(options: VgpuOptions, slices: Slices, policy: LimitPol
     enforcement: new GpuEnforcement(driverLimits),
     groups: new SliceGroups({ ...driverLimits, usersOf: ({ spec }) => policy.usersOf(spec) }),
     slices,
+    suspendedBytes,
   });
 }
 

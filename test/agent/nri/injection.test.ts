@@ -134,3 +134,17 @@ test('a variable that is set twice cannot be changed and is reported, and all ot
   t.same(inject(ENVIRONMENT, RIGHT, ['LD_LIBRARY_PATH']).remaining, [], 'the last value counts, and is right');
   t.end();
 });
+
+test("the limits of NVIDIA's toolkit are taken out where the agent sets limits in the driver", (t) => {
+  const theirs = { NVIDIA_GPU_MEMORY_REQUEST: '1024', NVIDIA_GPU_MEMORY_LIMIT: '4096' };
+  const environment = new Map(Object.entries({ ...ENVIRONMENT, ...theirs }));
+  const container = { environment, mounts: RIGHT, repeated: new Set<string>() };
+  const same = (meant: string, mounted: string): boolean => meant === mounted;
+  t.same(injectionOf(container, GIVEN, same).problems, [], 'elsewhere they are left alone');
+  const found = injectionOf(container, GIVEN, same, true);
+  t.same(Object.fromEntries(found.environment), { NVIDIA_GPU_MEMORY_REQUEST: '', NVIDIA_GPU_MEMORY_LIMIT: '' });
+  t.match(found.problems, [/^NVIDIA_GPU_MEMORY_REQUEST is "1024"/, /^NVIDIA_GPU_MEMORY_LIMIT is "4096"/]);
+  const emptied = { ...container, environment: new Map([...environment, ...found.environment]) };
+  t.same(injectionOf(emptied, GIVEN, same, true).problems, [], 'a second adjustment changes nothing');
+  t.end();
+});

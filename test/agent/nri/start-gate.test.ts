@@ -46,6 +46,7 @@ test(
       hasGpuMemory: () => false,
       ofProcess: () => null,
       ofContainer: async () => null,
+      ofPod: () => null,
       named(path) {
         named.push(path);
         return folderOf(path);

@@ -85,3 +85,28 @@ test('control groups of version 1 are a problem, and dmem is recognised by its m
   writeFileSync(join(root, 'dmem.capacity'), 'drm/0000:03:00.0/vram0 1\nnvidia/00000000:02:00.0/vidmem 17179869184\n');
   t.equal(open().hasGpuMemory(), true);
 });
+
+test('the group of a pod is found below the folders of kubelets, with systemd and without', async (t) => {
+  const root = await scratchDirectory(t);
+  const make = (path: string): string => {
+    mkdirSync(join(root, path), { recursive: true });
+    return join(root, path);
+  };
+  const groups = controlGroups({ root, pidOf: async () => null });
+  const uid = (digit: string): string => UID.replaceAll('1', digit);
+  const slice = (digit: string): string => `pod${uid(digit).replaceAll('-', '_')}.slice`;
+  for (const [digit, path] of [
+    ['a', `kubepods/pod${uid('a')}`],
+    ['b', `kubepods/burstable/pod${uid('b')}`],
+    ['c', `kubepods.slice/kubepods-${slice('c')}`],
+    ['d', `kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-${slice('d')}`],
+    ['e', `kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-${slice('e')}`],
+  ] as const) {
+    const made = make(path);
+    t.equal(groups.ofPod(uid(digit)), made, path);
+  }
+  make(`kubepods/pod${uid('a')}/${'a'.repeat(64)}/kubepods/pod${uid('f')}`);
+  t.equal(groups.ofPod(uid('f')), null, 'a container names groups below its own as it likes');
+  make(`system.slice/pod${uid('f')}`);
+  t.equal(groups.ofPod(uid('f')), null);
+});

@@ -19,6 +19,8 @@ export interface TestGroups {
   /** Root of all groups, and the /proc that belongs to them. */
   readonly root: string;
   readonly processes: string;
+  /** Makes the group of a pod, as the kubelet does before it has a container made; returns its folder. */
+  pod(podUid: string): string;
   /** Makes the group of a container, and those above it; returns its folder and the container's id. */
   container(podUid: string): { readonly path: string; readonly id: string };
   /** Makes a group below another one, as a container can; returns its folder. */
@@ -44,15 +46,20 @@ export async function doubleGroups(t: Teardown): Promise<TestGroups> {
   make(root);
   writeFileSync(join(root, 'cgroup.controllers'), '');
   make(join(root, 'kubepods'));
+  const pod = (podUid: string): string => {
+    const path = join(root, 'kubepods', `pod${podUid}`);
+    if (!existsSync(path)) make(path);
+    return path;
+  };
   return {
     root,
     processes,
+    pod,
     container(podUid) {
-      const pod = join(root, 'kubepods', `pod${podUid}`);
       const id = newId();
-      if (!existsSync(pod)) make(pod);
-      make(join(pod, id));
-      return { path: join(pod, id), id };
+      const path = join(pod(podUid), id);
+      make(path);
+      return { path, id };
     },
     below(path) {
       make(join(path, 'sub'));
@@ -113,6 +120,11 @@ export function kernelGroups(t: Teardown): TestGroups {
   return {
     root,
     processes: '/proc',
+    pod(podUid) {
+      const path = join(own, 'kubepods', `pod${podUid}`);
+      mkdirSync(path, { recursive: true });
+      return path;
+    },
     container(podUid) {
       const id = newId();
       const path = join(own, 'kubepods', `pod${podUid}`, id);

@@ -393,7 +393,7 @@ function deviceOf(
     usedPercent: gpuSlice.reportedPercent,
     /** Read only beside a session with a finding. */
     get uncountedMemoryBytes() {
-      return gpuSlice.uncountedMemoryBytes;
+      return gpuSlice.slice.limits.memoryByDriver ? null : gpuSlice.uncountedMemoryBytes;
     },
     unchargedTimePpm: timePpm,
     uncorrectableTimePpm,

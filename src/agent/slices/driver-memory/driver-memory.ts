@@ -6,9 +6,14 @@ import type { SliceNotices } from '../ports.js';
 import type { Slice } from '../slice.js';
 import type { Slices } from '../slices.js';
 import type { GpuEnforcement, MemoryEnforcer } from './gpu-enforcement.js';
+import { GroupLimitSetter } from './group-limit-setter.js';
+import { GroupPlaces, type GroupPlacesOptions } from './group-places.js';
+import { GroupSearch } from './group-search.js';
+import { LimitChanges } from './limit-changes.js';
+import { isSame, wordsOf } from './limit-plan.js';
 import type { SliceGroups } from './slice-groups.js';
 
-export interface DriverMemoryOptions {
+export interface DriverMemoryOptions extends GroupPlacesOptions {
   /** Null if no driver of this kind keeps memory limits. */
   readonly limiter: GroupLimiter | null;
   readonly enforcement: GpuEnforcement;
@@ -21,36 +26,35 @@ export interface DriverMemoryOptions {
 
 /** Interval in which limits are read back. */
 const COMPARE_MS = 5_000;
-/** When the runtime is asked for a container that is about to start, after its start was prepared. */
-const ASK_AFTER_MS: readonly number[] = [100, 200, 400, 800, 1_600, 3_200];
 /** Greetings that come together are looked at together. */
 const LOOK_MS = 20;
-/** A runtime waits this long at most until a container may start; NRI gives a plugin two seconds. */
+/** The start of a container waits this long at most; NRI gives a plugin two seconds. */
 const START_MS = 1_000;
-/** How long the audit reports a limit that somebody changed. */
-const CHANGED_MS = 60_000;
-
-const NO_LIMITS: GroupLimits = { softBytes: 0, hardBytes: null };
 
 /**
- * Memory limits of slices in the driver: sets them in the control groups of the containers, follows their changes, and
- * reads them back. Keeps nothing on disk: after a restart of the agent the groups are found again.
+ * Memory limits of slices in the driver: sets them in the control groups of the containers and pods, follows their
+ * changes, and reads them back. Keeps nothing on disk: after a restart of the agent the groups are found again.
  */
 export class DriverMemory {
   readonly #options: DriverMemoryOptions;
-  /** The limits that a group has on a GPU, as far as this run of the agent set or read them. */
-  readonly #set = new Map<string, GroupLimits>();
-  readonly #changed = new Map<string, { readonly message: string; readonly atMs: number }>();
-  readonly #running = new Map<string, Promise<void>>();
+  /** Null on a node whose driver never has limits. */
+  readonly #setter: GroupLimitSetter | null;
+  readonly #places: GroupPlaces;
+  readonly #changes: LimitChanges;
+  readonly #searches: GroupSearch;
+  readonly #rounds: Rounds;
+  readonly #running = new Set<Promise<void>>();
   /** The last logged failure of each slice. */
   readonly #failures = new Map<string, string>();
-  readonly #searches = new Map<string, () => void>();
-  readonly #rounds: Rounds;
   #unsubscribe: () => void = () => undefined;
   #cancelLook: (() => void) | null = null;
 
   constructor(options: DriverMemoryOptions) {
     this.#options = options;
+    this.#setter = options.limiter === null ? null : new GroupLimitSetter(options.limiter);
+    this.#places = new GroupPlaces(options);
+    this.#changes = new LimitChanges(options.clock);
+    this.#searches = new GroupSearch(options.clock, (allocation) => this.#lookFor(allocation));
     this.#rounds = new Rounds(options.clock, COMPARE_MS, () => this.#compareAll());
   }
 
@@ -71,9 +75,9 @@ export class DriverMemory {
   async stop(): Promise<void> {
     this.#unsubscribe();
     this.#cancelLook?.();
-    for (const cancel of this.#searches.values()) cancel();
+    this.#searches.stop();
     await this.#rounds.stop();
-    await Promise.all(this.#running.values());
+    await Promise.all(this.#running);
   }
 
   /** What enforces memory limits on a GPU. */
@@ -84,36 +88,41 @@ export class DriverMemory {
   /** Whether the driver enforces the limit of a slice on a GPU now, in every container of it that is known. */
   enforces(slice: Slice, gpuUuid: string): boolean {
     const index = slice.spec.devices.findIndex(({ uuid }) => uuid === gpuUuid);
-    const wanted = index < 0 ? null : this.#wanted(slice, index);
+    const wanted = index < 0 ? null : this.#places.wanted(slice, index);
     const groups = this.#options.groups.known(slice);
     if (wanted === null || wanted.hardBytes === null || groups.length === 0) return false;
-    return groups.every((group) => isSame(this.#set.get(keyOf(group, gpuUuid)), wanted));
+    return groups.every((group) => isSame(this.#setter?.known(group, gpuUuid), wanted));
   }
 
   /** In words, that somebody else changed a limit of a slice lately; null if nobody did. */
   changed(allocation: string): string | null {
-    const changed = this.#changed.get(allocation);
-    return changed === undefined || this.#options.clock.now() - changed.atMs > CHANGED_MS ? null : changed.message;
+    return this.#changes.of(allocation);
   }
 
-  /** A container of the slice starts soon: its control group does not exist yet. */
-  expect(allocation: string): void {
-    if (this.#isIdle) return;
-    this.#searches.get(allocation)?.();
-    this.#search(allocation, 0);
+  /** Whether another program changes limits of this node's slices again and again. */
+  get hasDispute(): boolean {
+    return this.#changes.hasDispute;
+  }
+
+  /**
+   * A container of the slice starts soon: its control group does not exist yet, but that of its pod does. Resolves when
+   * that has the limits of the pod; never rejects.
+   */
+  async expect(allocation: string): Promise<void> {
+    const slice = this.#options.slices.started.get(allocation);
+    if (slice === undefined || this.#isIdle) return;
+    this.#searches.begin(allocation);
+    await this.#inTime(this.#update(slice, false));
   }
 
   /** A container of the slice exists, and its program waits until this resolves; it never rejects. */
   async starting(allocation: string): Promise<void> {
     const slice = this.#options.slices.started.get(allocation);
     if (slice === undefined || this.#isIdle) return;
-    let cancel: () => void = () => undefined;
-    const late = new Promise<void>((resolve) => (cancel = this.#options.clock.after(START_MS, resolve)));
-    await Promise.race([this.#update(slice, false), late]);
-    cancel();
+    await this.#inTime(this.#update(slice, false).then(() => slice.limits.leaveMemory(this.#mayLeaveMemory(slice))));
   }
 
-  /** The limits of a running container have changed. */
+  /** The limits of a running container have changed, or it was suspended or resumed. */
   follow(slice: Slice): void {
     if (!this.#isIdle) void this.#update(slice, false);
   }
@@ -128,7 +137,14 @@ export class DriverMemory {
 
   /** True on a node whose driver has no memory limits. */
   get #isIdle(): boolean {
-    return this.#options.limiter === null || !this.#options.enforcement.hasLimits;
+    return this.#setter === null || !this.#options.enforcement.hasLimits;
+  }
+
+  async #inTime(update: Promise<void>): Promise<void> {
+    let cancel: () => void = () => undefined;
+    const late = new Promise<void>((resolve) => (cancel = this.#options.clock.after(START_MS, resolve)));
+    await Promise.race([update, late]);
+    cancel();
   }
 
   /** Whether a limit of the slice is neither set nor known to be set. */
@@ -138,27 +154,37 @@ export class DriverMemory {
       .of(slice)
       .some((group) =>
         slice.spec.devices.some(
-          ({ uuid }, index) => this.#wanted(slice, index) !== null && !this.#set.has(keyOf(group, uuid)),
+          ({ uuid }, index) =>
+            this.#places.wanted(slice, index) !== null && this.#setter?.known(group, uuid) === undefined,
         ),
       );
   }
 
-  /** The limits that a group of the slice should have on its GPU; null: it is not for the driver to say. */
-  #wanted(slice: Slice, index: number): GroupLimits | null {
-    const enforcer = this.of(slice.spec.devices[index]?.uuid ?? '');
-    if (enforcer.by === 'library') return enforcer.mayHaveLimits === true ? NO_LIMITS : null;
-    const hardBytes = slice.unenforced ? null : (slice.limits.live[index]?.memoryBytes ?? null);
-    // With dmem a soft limit stays in the groups above when the group goes: docs/design/driver-limits.md.
-    return hardBytes === null ? NO_LIMITS : { hardBytes, softBytes: enforcer.backend === 'dmem' ? 0 : hardBytes };
+  /**
+   * Whether the control library may leave the memory of the slice to the driver: not where it does more than to count,
+   * and not while another program changes the limits.
+   */
+  #mayLeaveMemory(slice: Slice): boolean {
+    return (
+      this.#options.groups.isOfOneContainer(slice) &&
+      !this.#changes.areDisputed(slice.id) &&
+      slice.limits.live.every(({ hostBackedBytes = 0 }) => hostBackedBytes === 0) &&
+      slice.spec.devices.every(({ uuid }) => this.enforces(slice, uuid))
+    );
   }
 
-  /** A process may have greeted whose control group was not known. */
+  /** A process may have greeted whose control group was not known, or the last one may have left. */
   #lookSoon(): void {
     if (this.#isIdle) return;
     this.#cancelLook ??= this.#options.clock.after(LOOK_MS, () => {
       this.#cancelLook = null;
-      for (const slice of this.#options.slices.started.values())
-        if (this.#options.groups.known(slice).length === 0 && this.#isNew(slice)) void this.#update(slice, false);
+      const { slices, groups } = this.#options;
+      for (const slice of slices.started.values()) {
+        const isKnown = groups.known(slice).length > 0;
+        if (!isKnown && this.#isNew(slice)) void this.#update(slice, false);
+        // The next container of this slice may start where no runtime waits for the agent.
+        if (slice.limits.memoryByDriver && isKnown && groups.of(slice).length === 0) slice.limits.leaveMemory(false);
+      }
     });
   }
 
@@ -171,29 +197,14 @@ export class DriverMemory {
     }
   }
 
-  #search(allocation: string, attempt: number): void {
-    const { clock, slices, groups } = this.#options;
-    const delayMs = ASK_AFTER_MS[attempt];
-    if (delayMs === undefined) {
-      this.#searches.delete(allocation);
-      return;
-    }
-    const cancel = clock.after(delayMs, () => {
-      const slice = slices.started.get(allocation);
-      if (slice === undefined || this.#searches.get(allocation) !== cancel) return;
-      const done = groups.of(slice).length > 0 ? this.#update(slice, false) : this.#askRuntime(slice);
-      void done.then(() => {
-        if (this.#searches.get(allocation) !== cancel) return;
-        if (groups.of(slice).length > 0) this.#searches.delete(allocation);
-        else this.#search(allocation, attempt + 1);
-      });
-    });
-    this.#searches.set(allocation, cancel);
-  }
-
-  async #askRuntime(slice: Slice): Promise<void> {
-    await this.#options.groups.ask(slice);
+  /** Whether the group of a container that is about to start is known now. */
+  async #lookFor(allocation: string): Promise<boolean> {
+    const { slices, groups } = this.#options;
+    const slice = slices.started.get(allocation);
+    if (slice === undefined) return true;
+    if (groups.of(slice).length === 0) await groups.ask(slice);
     await this.#update(slice, false);
+    return groups.of(slice).length > 0;
   }
 
   async #compareAll(): Promise<void> {
@@ -201,62 +212,42 @@ export class DriverMemory {
     await this.#examine();
     if (this.#isIdle) return;
     groups.keepOnly(slices.started);
-    for (const id of this.#changed.keys()) if (!slices.started.has(id)) this.#changed.delete(id);
+    this.#changes.keepOnly(slices.started);
     for (const id of this.#failures.keys()) if (!slices.started.has(id)) this.#failures.delete(id);
-    const keys = new Set<string>();
     for (const slice of slices.started.values()) {
-      if (groups.of(slice).length === 0 && !this.#searches.has(slice.id)) await groups.ask(slice);
-      for (const group of groups.of(slice)) for (const { uuid } of slice.spec.devices) keys.add(keyOf(group, uuid));
+      if (groups.of(slice).length === 0 && !this.#searches.isActive(slice.id)) await groups.ask(slice);
       await this.#update(slice, true);
+      if (slice.limits.memoryByDriver && !this.#mayLeaveMemory(slice)) slice.limits.leaveMemory(false);
     }
-    for (const key of this.#set.keys()) if (!keys.has(key)) this.#set.delete(key);
+    this.#setter?.keepOnly([...slices.started.values()].flatMap((slice) => this.#places.of(slice)));
   }
 
-  /** Brings the groups of a slice to its limits, after earlier calls for it. With `read` it trusts no earlier call. */
+  /** Brings the groups of a slice to its limits; never rejects. With `read` it trusts no earlier call. */
   #update(slice: Slice, read: boolean): Promise<void> {
-    const before = this.#running.get(slice.id) ?? Promise.resolve();
-    const run = before
-      .then(() => this.#updateNow(slice, read))
+    const run = this.#updateNow(slice, read)
       .catch((error: unknown) => this.#failed(slice, error))
-      .finally(() => {
-        if (this.#running.get(slice.id) === run) this.#running.delete(slice.id);
-      });
-    this.#running.set(slice.id, run);
+      .finally(() => this.#running.delete(run));
+    this.#running.add(run);
     return run;
   }
 
   async #updateNow(slice: Slice, read: boolean): Promise<void> {
-    const { limiter, groups } = this.#options;
-    if (limiter === null) return;
     const refusals: string[] = [];
-    for (const group of groups.of(slice)) {
-      for (const [index, { uuid }] of slice.spec.devices.entries()) {
-        const key = keyOf(group, uuid);
-        const wanted = this.#wanted(slice, index);
-        const known = this.#set.get(key);
-        if (wanted === null || (!read && isSame(known, wanted))) continue;
-        if (read || known === undefined) {
-          const present = await limiter.get(uuid, group);
-          if (present === 'gone') continue;
-          const limits = present === 'none' ? NO_LIMITS : present;
-          if (isSame(limits, wanted)) {
-            this.#set.set(key, wanted);
-            continue;
-          }
-          if (isSame(known, wanted)) this.#noteChange(slice, limits, wanted);
-        }
-        const result = await limiter.set(uuid, group, wanted);
-        if (result === 'set') this.#set.set(key, wanted);
-        else if (result !== 'gone') refusals.push(`${wordsOf(wanted)} on ${uuid}: ${result.refused}`);
-      }
+    for (const place of this.#setter === null ? [] : this.#places.of(slice)) {
+      const done = await this.#setter?.set(place, read);
+      const wanted = place.wanted();
+      if (done === undefined || wanted === null) continue;
+      if (done.changedTo !== null) this.#noteChange(slice, done.changedTo, wanted);
+      if (typeof done.result === 'object')
+        refusals.push(`${wordsOf(wanted)} on ${place.gpuUuid}: ${done.result.refused}`);
     }
-    if (refusals.length > 0) this.#failed(slice, new Error(refusals.join('; ')));
+    if (refusals.length > 0) this.#failed(slice, new Error([...new Set(refusals)].join('; ')));
     else this.#failures.delete(slice.id);
   }
 
   #noteChange(slice: Slice, found: GroupLimits, wanted: GroupLimits): void {
     const message = `somebody else changed the memory limit in the driver to ${wordsOf(found)}; the agent set ${wordsOf(wanted)} again`;
-    this.#changed.set(slice.id, { message, atMs: this.#options.clock.now() });
+    this.#changes.note(slice.id, message);
     this.#options.log.warn({ allocation: slice.id, owner: slice.spec.owner, found, wanted }, message);
   }
 
@@ -269,18 +260,4 @@ export class DriverMemory {
     log.warn({ err: error, allocation: slice.id, owner: slice.spec.owner }, message);
     notices.note(slice.spec.owner, { type: 'Warning', reason: 'GPUDriverLimit', message });
   }
-}
-
-function keyOf(group: string, gpuUuid: string): string {
-  return `${gpuUuid} ${group}`;
-}
-
-function isSame(a: GroupLimits | undefined, b: GroupLimits): boolean {
-  return a?.softBytes === b.softBytes && a.hardBytes === b.hardBytes;
-}
-
-const MIB = 2 ** 20;
-
-function wordsOf({ hardBytes }: GroupLimits): string {
-  return hardBytes === null ? 'no limit' : `${Math.floor(hardBytes / MIB)} MiB`;
 }

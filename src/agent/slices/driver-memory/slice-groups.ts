@@ -9,10 +9,17 @@ export interface SliceGroupsOptions {
   readonly usersOf: (slice: Slice) => readonly SliceOwner[];
 }
 
-/** The control groups of the containers of slices, as far as anybody has told of them. */
+/** The group of a pod. */
+export interface PodGroup {
+  readonly podUid: string;
+  readonly path: string;
+}
+
+/** The control groups of the containers of slices, as far as anybody has told of them, and of their pods. */
 export class SliceGroups {
   readonly #options: SliceGroupsOptions;
   readonly #known = new Map<string, Set<string>>();
+  readonly #pods = new Map<string, string>();
 
   constructor(options: SliceGroupsOptions) {
     this.#options = options;
@@ -34,6 +41,25 @@ export class SliceGroups {
     return [...(this.#known.get(slice.id) ?? [])];
   }
 
+  /** The existing groups of the pods that use a slice: the kubelet makes them before it makes a container. */
+  ofPods(slice: Slice): readonly PodGroup[] {
+    return this.podsOf(slice).flatMap((podUid) => {
+      const path = this.#podGroup(podUid);
+      return path === null ? [] : [{ podUid, path }];
+    });
+  }
+
+  /** UIDs of the pods that use a slice. */
+  podsOf(slice: Slice): readonly string[] {
+    const uids = this.#options.usersOf(slice).map(({ podUid }) => podUid);
+    return [...new Set(uids)].filter((podUid) => podUid !== '');
+  }
+
+  /** Whether one container at most uses a slice, in one group at most. */
+  isOfOneContainer(slice: Slice): boolean {
+    return this.#options.usersOf(slice).length <= 1 && this.known(slice).length <= 1;
+  }
+
   /** A process that is said to be in a container of the slice; its control group has to belong to the same pod. */
   seen(slice: Slice, pid: number): void {
     const group = this.#options.groups.ofProcess(pid);
@@ -47,9 +73,20 @@ export class SliceGroups {
       if (podUid !== '') this.#add(slice, await this.#options.groups.ofContainer(podUid, container));
   }
 
-  /** Forgets the slices that are not among these. */
-  keepOnly(allocations: ReadonlyMap<string, unknown>): void {
-    for (const id of this.#known.keys()) if (!allocations.has(id)) this.#known.delete(id);
+  /** Forgets everything about other slices than these. */
+  keepOnly(slices: ReadonlyMap<string, Slice>): void {
+    for (const id of this.#known.keys()) if (!slices.has(id)) this.#known.delete(id);
+    const pods = new Set([...slices.values()].flatMap((slice) => this.podsOf(slice)));
+    for (const podUid of this.#pods.keys()) if (!pods.has(podUid)) this.#pods.delete(podUid);
+  }
+
+  #podGroup(podUid: string): string | null {
+    const { groups } = this.#options;
+    const known = this.#pods.get(podUid);
+    if (known !== undefined && groups.exists(known)) return known;
+    const found = groups.ofPod(podUid);
+    if (found !== null) this.#pods.set(podUid, found);
+    return found;
   }
 
   #add({ id }: Slice, group: string | null): void {

@@ -3,6 +3,7 @@ import {
   decodeLimits,
   encodeLimits,
   publishLive,
+  publishPolicy,
   publishSteering,
   type LiveLimit,
   type Limits,
@@ -19,7 +20,8 @@ import { isLeased, NEVER_WAIT } from '../../../host/reachable-file.js';
  */
 export class LimitsWriter {
   #fd: number | null;
-  readonly #identity: Pick<Limits, 'allocation' | 'devices' | 'unenforced'>;
+  readonly #identity: Pick<Limits, 'allocation' | 'devices' | 'denyUnlisted' | 'unenforced'>;
+  #memoryByDriver: boolean;
   #sequence: number;
   #live: readonly LiveLimit[];
   /** The last publication of this object; null before the first. */
@@ -28,6 +30,7 @@ export class LimitsWriter {
   private constructor(fd: number, limits: Limits) {
     this.#fd = fd;
     this.#identity = limits;
+    this.#memoryByDriver = limits.memoryByDriver;
     this.#sequence = limits.sequence;
     this.#live = limits.devices;
   }
@@ -84,6 +87,19 @@ export class LimitsWriter {
   /** Whether the library passes every call on to the driver; fixed while the container runs. */
   get unenforced(): boolean {
     return this.#identity.unenforced;
+  }
+
+  /** Whether the library leaves device memory to the driver, in processes that start from now on. */
+  get memoryByDriver(): boolean {
+    return this.#memoryByDriver;
+  }
+
+  /** Leaves device memory to the driver, or not, in processes that start from now on; does nothing after `close`. */
+  leaveMemory(toDriver: boolean): void {
+    if (this.#fd === null || this.#memoryByDriver === toDriver) return;
+    const { position, bytes } = publishPolicy({ ...this.#identity, memoryByDriver: toDriver });
+    writeSync(this.#fd, bytes, 0, bytes.length, position);
+    this.#memoryByDriver = toDriver;
   }
 
   /** Publishes `live` to every process of the container. Takes a few microseconds; does nothing after `close`. */

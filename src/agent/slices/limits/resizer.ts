@@ -17,6 +17,8 @@ export interface ResizerOptions {
   /** Absent: each slice belongs to one container. */
   readonly sharing?: SliceSharing;
   readonly notices: SliceNotices;
+  /** What the suspended processes of a slice need when they come back; null: it is not suspended. Absent: none is. */
+  readonly suspendedBytes?: (allocation: string) => number | null;
   /** Called after the limits of a running container have changed. */
   readonly onResized?: (slice: Slice) => void;
   readonly clock: Clock;
@@ -136,10 +138,21 @@ export class Resizer {
   /** Why memory limits below these cannot be set: the container uses more; null if they can. */
   inUseBeyond(slice: Slice, limits: readonly Pick<DeviceLimit, 'memoryBytes'>[]): string | null {
     for (const [index, { memoryBytes }] of limits.entries()) {
-      const use = useBeyond(slice, index, memoryBytes ?? UNLIMITED);
+      const use = this.#useBeyond(slice, index, memoryBytes ?? UNLIMITED);
       if (use !== null) return use;
     }
     return null;
+  }
+
+  /** The use of a GPU's memory that forbids a limit of `bytes`; null if that is no lower limit, or it suffices. */
+  #useBeyond(slice: Slice, index: number, bytes: number): string | null {
+    const live = slice.limits.live[index];
+    if (live === undefined || bytes >= (live.memoryBytes ?? UNLIMITED)) return null;
+    const held = slice.held(index);
+    if (held === null) return 'its use cannot be read';
+    const suspended = this.#options.suspendedBytes?.(slice.id) ?? 0;
+    const used = Math.max(held + live.driverOverheadBytes, suspended);
+    return used <= bytes ? null : `${Math.ceil(used / MIB)} MiB are in use`;
   }
 
   /** The limits without memory limits that are below the memory in use: those keep their present values. */
@@ -151,7 +164,7 @@ export class Resizer {
     const devices = wanted.map((limit, index): DeviceLimit => {
       const live = slice.limits.live[index];
       const asked = limit.memoryBytes ?? UNLIMITED;
-      const use = useBeyond(slice, index, asked);
+      const use = this.#useBeyond(slice, index, asked);
       if (live === undefined || use === null) return limit;
       const stays = live.memoryBytes === null ? 'all memory' : `${Math.floor(live.memoryBytes / MIB)} MiB`;
       refusals.push(
@@ -190,16 +203,6 @@ export class Resizer {
     for (const user of policy.usersOf(slice.spec))
       notices.note(user, { type: 'Warning', reason: 'GPULimitRefused', message: text });
   }
-}
-
-/** The use of a GPU's memory that forbids a limit of `bytes`; null if that is no lower limit, or it suffices. */
-function useBeyond(slice: Slice, index: number, bytes: number): string | null {
-  const live = slice.limits.live[index];
-  if (live === undefined || bytes >= (live.memoryBytes ?? UNLIMITED)) return null;
-  const held = slice.held(index);
-  if (held === null) return 'its use cannot be read';
-  const used = held + live.driverOverheadBytes;
-  return used <= bytes ? null : `${Math.ceil(used / MIB)} MiB are in use`;
 }
 
 /** The parts of an operator's request that are invalid whatever is in use. */

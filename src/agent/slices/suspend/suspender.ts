@@ -26,6 +26,8 @@ export interface SuspenderOptions {
   /** All memory of a GPU; null for a GPU that has left the node. */
   readonly memoryBytesOf: (gpuUuid: string) => number | null;
   readonly usersOf: ProcessOwners['usersOf'];
+  /** Called when a step to or from a suspension begins or ends. */
+  readonly onStep?: (slice: Slice) => void;
   readonly notices: SliceNotices;
   readonly clock: Clock;
   readonly log: Log;
@@ -75,6 +77,12 @@ export class Suspender {
     return record?.processes.some(isAlive) === true ? record : null;
   }
 
+  /** What the processes of a container need on the GPU when they come back; null for a container that runs. */
+  suspendedBytes(allocation: string): number | null {
+    const record = this.of(allocation);
+    return record === null ? null : sum(record.processes);
+  }
+
   suspend(allocation: string): Promise<Suspended> {
     return this.#oneAtATime(() => this.#suspend(allocation));
   }
@@ -119,8 +127,9 @@ export class Suspender {
 
   /** The container starts anew: its processes have ended. */
   async forget(allocation: string): Promise<void> {
-    if (this.#records.delete(allocation))
-      await removeSuspension(this.#options.directories.suspensionPathOf(allocation));
+    if (!this.#records.delete(allocation)) return;
+    this.#stepped(allocation);
+    await removeSuspension(this.#options.directories.suspensionPathOf(allocation));
   }
 
   /** Ends after the present call of the driver; records tell the next agent where to go on. */
@@ -328,6 +337,12 @@ export class Suspender {
     this.#check();
     await writeSuspension(this.#options.directories.suspensionPathOf(allocation), record);
     this.#records.set(allocation, record);
+    this.#stepped(allocation);
+  }
+
+  #stepped(allocation: string): void {
+    const slice = this.#options.slices.started.get(allocation);
+    if (slice !== undefined) this.#options.onStep?.(slice);
   }
 
   #tell(slice: Slice, type: SliceNote['type'], reason: string, message: string): void {

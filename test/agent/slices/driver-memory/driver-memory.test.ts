@@ -13,10 +13,25 @@ import { ALLOCATION, gpuLimits, MIB, openSlices, sliceSpec } from '../node-slice
 
 type Teardown = Parameters<typeof scratchDirectory>[0];
 
-const GROUP = '/sys/fs/cgroup/kubepods/pod1/c1';
+const POD = '/sys/fs/cgroup/kubepods/pod1';
+const GROUP = `${POD}/c1`;
+
+interface Setting {
+  /** Limits that the driver has for a group; absent: none. */
+  readonly get?: (group: string) => GroupLimits | null;
+  /** Whether the kubelet has made the group of the pod; absent: no. */
+  readonly hasPod?: boolean;
+  /** Whether the container's group exists; absent: yes. */
+  readonly exists?: () => boolean;
+  readonly suspendedBytes?: () => number | null;
+}
 
 /** A slice of 1 GiB on a driver whose answer to `set` the test chooses; the runtime announced its container. */
-async function oneSlice(t: Teardown, set: (limits: GroupLimits) => Promise<GroupLimited>) {
+async function oneSlice(
+  t: Teardown,
+  set: (limits: GroupLimits, group: string) => Promise<GroupLimited>,
+  { get = () => null, hasPod = false, exists = () => true, suspendedBytes }: Setting = {},
+) {
   const parsed = parseSimNode(JSON.stringify({ driverVersion: '615.1', gpus: [{}] }));
   if (!parsed.ok) throw new Error(parsed.reason);
   const gpu = { ...(parsed.node.gpus[0] as (typeof parsed.node.gpus)[number]), uuid: gpuLimits(0).uuid };
@@ -24,8 +39,11 @@ async function oneSlice(t: Teardown, set: (limits: GroupLimits) => Promise<Group
   const inventory: Inventory = { driverVersion, cudaVersion: null, gpus: [gpu], topology, excluded: [], notes: [] };
   const limiter: GroupLimiter = {
     problem: async () => null,
-    set: (_uuid, _group, limits) => set(limits),
-    get: async () => 'none',
+    set: (_uuid, group, limits) => set(limits, group),
+    async get(_uuid, group) {
+      const limits = get(group);
+      return limits === null ? 'none' : { ...limits, usedBytes: 0 };
+    },
   };
   const groups: ControlGroups = {
     problem: null,
@@ -33,8 +51,9 @@ async function oneSlice(t: Teardown, set: (limits: GroupLimits) => Promise<Group
     hasGpuMemory: () => false,
     ofProcess: () => null,
     ofContainer: async () => null,
-    named: () => GROUP,
-    exists: () => true,
+    ofPod: () => (hasPod ? POD : null),
+    named: () => (exists() ? GROUP : null),
+    exists: (path) => path === POD || exists(),
   };
   const node = await openSlices(t);
   await node.slices.start(sliceSpec());
@@ -47,6 +66,7 @@ async function oneSlice(t: Teardown, set: (limits: GroupLimits) => Promise<Group
     enforcement: new GpuEnforcement({ limiter, enforcement: 'auto', inventory: () => inventory, groups }),
     groups: new SliceGroups({ groups, announced: { pathsOf: () => ['c1'] }, usersOf: ({ spec }) => [spec.owner] }),
     slices: node.slices,
+    ...(suspendedBytes === undefined ? {} : { suspendedBytes }),
     notices: { note: (_owner, { message }) => void notes.push(message) },
     clock,
     log: silentLog(),
@@ -101,5 +121,87 @@ test('a refusal is one event, until the driver takes the limit', async (t) => {
   await memory.starting(ALLOCATION);
   t.equal(memory.enforces(slice, gpuLimits(0).uuid), true);
   t.equal(notes.length, 1);
+  await memory.stop();
+});
+
+/** A driver that keeps what it is told. */
+function keepingDriver() {
+  const limits = new Map<string, GroupLimits>();
+  return {
+    limits,
+    get: (group: string): GroupLimits | null => limits.get(group) ?? null,
+    set: async (wanted: GroupLimits, group: string): Promise<GroupLimited> => {
+      limits.set(group, wanted);
+      return 'set';
+    },
+  };
+}
+
+const settled = async (): Promise<void> => {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+};
+
+test('before a container exists the group of its pod has the limit', async (t) => {
+  const driver = keepingDriver();
+  const { memory } = await oneSlice(t, driver.set, { ...driver, hasPod: true, exists: () => false });
+  await memory.expect(ALLOCATION);
+  t.same([...driver.limits], [[POD, { softBytes: 0, hardBytes: 1024 * MIB }]]);
+  await memory.stop();
+});
+
+test('the library leaves memory to the driver from a start for which the runtime waits, until the group goes', async (t) => {
+  const driver = keepingDriver();
+  let exists = true;
+  const { memory, slice, clock } = await oneSlice(t, driver.set, { ...driver, exists: () => exists });
+  memory.follow(slice);
+  await settled();
+  t.equal(memory.enforces(slice, gpuLimits(0).uuid), true);
+  t.equal(slice.limits.memoryByDriver, false, 'a process may run already');
+  await memory.starting(ALLOCATION);
+  t.equal(slice.limits.memoryByDriver, true);
+  clock.advance(5_000);
+  await settled();
+  t.equal(slice.limits.memoryByDriver, true, 'still at the comparison');
+  exists = false;
+  clock.advance(5_000);
+  await settled();
+  t.equal(slice.limits.memoryByDriver, false);
+  await memory.stop();
+});
+
+test('the library counts again while another program changes the limit again and again', async (t) => {
+  const driver = keepingDriver();
+  const { memory, slice, clock } = await oneSlice(t, driver.set, driver);
+  await memory.starting(ALLOCATION);
+  for (const [attempt, dispute] of [false, false, true].entries()) {
+    driver.limits.set(GROUP, { softBytes: 0, hardBytes: 8 * MIB });
+    clock.advance(5_000);
+    await settled();
+    t.match(memory.changed(ALLOCATION), /somebody else changed .* to 8 MiB; the agent set 1024 MiB again/);
+    t.same(driver.limits.get(GROUP)?.hardBytes, 1024 * MIB);
+    t.equal(memory.hasDispute, dispute, `change ${attempt + 1}`);
+    t.equal(slice.limits.memoryByDriver, !dispute);
+  }
+  clock.advance(61_000);
+  await settled();
+  t.equal(memory.hasDispute, false);
+  await memory.stop();
+});
+
+test('a suspended container keeps room in its limit to come back, and guarantees nothing', async (t) => {
+  const driver = keepingDriver();
+  let suspendedBytes: number | null = null;
+  const { memory, slice } = await oneSlice(t, driver.set, { ...driver, suspendedBytes: () => suspendedBytes });
+  await memory.starting(ALLOCATION);
+  t.same(driver.limits.get(GROUP), { softBytes: 1024 * MIB, hardBytes: 1024 * MIB });
+  suspendedBytes = 700 * MIB;
+  slice.resize([{ ...gpuLimits(0), memoryBytes: 512 * MIB }]);
+  memory.follow(slice);
+  await settled();
+  t.same(driver.limits.get(GROUP), { softBytes: 0, hardBytes: 700 * MIB });
+  suspendedBytes = null;
+  memory.follow(slice);
+  await settled();
+  t.same(driver.limits.get(GROUP), { softBytes: 512 * MIB, hardBytes: 512 * MIB });
   await memory.stop();
 });

@@ -46,6 +46,7 @@ function examined({ version, mode = 'auto', groupsProblem, dmem = false, mig = f
     hasGpuMemory: () => dmem,
     ofProcess: () => null,
     ofContainer: async () => null,
+    ofPod: () => null,
     named: () => null,
     exists: () => false,
   };
