@@ -21,6 +21,8 @@ export const FINDING_CODES = [
   'over-limit',
   /** An unenforced container uses more of the GPU's time than was allocated to it. */
   'over-share',
+  /** A process of the container cannot read when other slices have work. */
+  'links-unread',
   /** The content of the usage file cannot come from the control library. */
   'tampered',
 ] as const;
@@ -275,9 +277,13 @@ function auditSession({ pid, slot, onGpu }: AuditedSession, devices: readonly Au
   const failures = SELF_TESTS.flatMap((test) => (slot.selfTest[test] ? [] : (SELF_TEST_FAILURES[test] ?? [])));
   // The process may never call such a function, or the function may do nothing that limits apply to.
   if (slot.unhooked > 0) failures.push(`handed out ${slot.unhooked} functions of the driver that it does not limit`);
-  if (failures.length === 0 || !onGpu) return [];
+  const findings: Finding[] = slot.hasUnreadLinks
+    ? [{ code: 'links-unread', subject, message: unreadBy(`${slot.name} (${subject})`), serious: false }]
+    : [];
+  if (failures.length === 0 || !onGpu) return findings;
   const evidence = devices.flatMap(evidenceOn);
   return [
+    ...findings,
     {
       code: 'not-enforcing',
       subject,
@@ -286,6 +292,10 @@ function auditSession({ pid, slot, onGpu }: AuditedSession, devices: readonly Au
     },
   ];
 }
+
+const unreadBy = (process: string): string =>
+  `${process} cannot read when other slices on its GPU have work, because it has no descriptor left or another root ` +
+  'directory: if it gives way to them, it does so all the time';
 
 function auditMemory({ gpuUuid, memoryLimitBytes, usedMemoryBytes }: AuditedDevice): Finding[] {
   if (memoryLimitBytes === null || usedMemoryBytes === null) return [];
