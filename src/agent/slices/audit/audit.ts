@@ -3,6 +3,7 @@
  * findings; `findings.ts` decides which of them last long enough to be reported.
  */
 import type { ProcessSlot, SelfTest } from '../../../abi/usage-file.js';
+import type { ShareAccount } from '../steering/over-share.js';
 
 export const FINDING_CODES = [
   /** The container has GPU processes, and none of them has the control library. */
@@ -19,7 +20,7 @@ export const FINDING_CODES = [
   'not-enforcing',
   /** The driver counts more memory than the limit. */
   'over-limit',
-  /** An unenforced container uses more of the GPU's time than was allocated to it. */
+  /** The container uses more of the GPU's time than its share or grant allows; unenforced: than was allocated to it. */
   'over-share',
   /** A process of the container cannot read when other slices have work. */
   'links-unread',
@@ -102,6 +103,8 @@ export interface AuditedDevice {
   readonly unchargedTimePpm: number | null;
   /** The part of `unchargedTimePpm` that no correction of the charges can explain; null or absent: unknown. */
   readonly uncorrectableTimePpm?: number | null;
+  /** Its use over the last seconds beside what it might use, as charged and corrected; null or absent: unknown. */
+  readonly shareAccount?: ShareAccount | null;
   /**
    * The largest part of the GPU's time, in percent, that one sample since the last audit showed and that no launch
    * explains; null or absent: none.
@@ -152,6 +155,9 @@ const GROSS_UNCHARGED_TIME_PPM = 200_000;
  * Reports of GPU time cover short windows, in whole percents: use up to this much above the allocation is no finding.
  */
 const OVER_SHARE_PERCENT = 10;
+/** The agent and the library read limits at different moments: use up to this much beyond a grant is no finding. */
+const OVER_GRANT_PPM = 50_000;
+const GROSS_OVER_GRANT_PPM = 100_000;
 /** After this many launches without a measured time, time measurement does not work. */
 const LAUNCHES_TO_TIME = 1_000;
 
@@ -307,6 +313,14 @@ function auditMemory({ gpuUuid, memoryLimitBytes, usedMemoryBytes }: AuditedDevi
   return [{ ...finding, certain: true, proof: true }];
 }
 
+/** Launches for which it had no tokens: only a changed usage file, clock or library lets a container make them. */
+function auditShare({ gpuUuid, share, shareAccount = null }: AuditedDevice): Finding[] {
+  if (share >= 100 || shareAccount === null || shareAccount.overPpm <= OVER_GRANT_PPM) return [];
+  const [used, allowed] = [shareAccount.usedPpm, shareAccount.allowedPpm].map((ppm) => Math.round(ppm / 10_000));
+  const message = `${used} % of the time of ${gpuUuid} in use over ten seconds, ${allowed} % are allowed`;
+  return [{ code: 'over-share', subject: gpuUuid, message, serious: shareAccount.overPpm > GROSS_OVER_GRANT_PPM }];
+}
+
 /**
  * GPU time that no launch explains: over an account of seconds, or for a moment, which is a proof because then the
  * container had no launches that could explain it.
@@ -340,7 +354,7 @@ function auditDevices(devices: readonly AuditedDevice[]): Finding[] {
         serious: false,
       });
     }
-    findings.push(...auditTime(device));
+    findings.push(...auditTime(device), ...auditShare(device));
     if (device.wentBack)
       findings.push({
         code: 'tampered',
