@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { Finding } from '../../src/agent/slices/audit/audit.js';
 import { buildVgpu, type Vgpu } from '../../src/agent/slices/vgpu.js';
 import type { Driver } from '../../src/agent/gpus/driver.js';
 import { simLibraryDriver } from '../../src/agent/gpus/sim/library-driver.js';
@@ -98,6 +99,12 @@ export class SteeringAgent {
   resize(directory: string, share: number): void {
     const slice = this.#vgpu.slices.started.get(directory.slice(-16));
     slice?.resize([{ memoryBytes: null, share, softLimit: null }]);
+  }
+
+  /** What its audit found about the container of a slice. */
+  findings(directory: string): readonly Finding[] {
+    const allocation = directory.slice(-16);
+    return this.#vgpu.observe().find((slice) => slice.allocation === allocation)?.findings ?? [];
   }
 
   async stop(): Promise<void> {

@@ -4,9 +4,12 @@
 
 comma := ,
 
-CONTROL_SHARED := descriptor directory fork ledger limits objects os process usage
+CONTROL_SHARED := clock descriptor directory fork ledger limits objects os process usage
+# What differs between the installed libraries and those for tests.
+CONTROL_INSTALLED := clock_fixed directory_fixed
+CONTROL_SANDBOX := clock_sandbox directory_sandbox
 CONTROL_NVML := forward_nvml $(patsubst control/%.c,%,$(wildcard control/nvml_*.c))
-CONTROL_CUDA := forward_cuda $(filter-out $(CONTROL_SHARED) $(CONTROL_NVML) directory_fixed directory_sandbox,$(patsubst control/%.c,%,$(wildcard control/*.c)))
+CONTROL_CUDA := forward_cuda $(filter-out $(CONTROL_SHARED) $(CONTROL_NVML) $(CONTROL_INSTALLED) $(CONTROL_SANDBOX),$(patsubst control/%.c,%,$(wildcard control/*.c)))
 
 CFLAGS_control := -ftls-model=initial-exec
 
@@ -41,13 +44,13 @@ $(1): $(patsubst %,$(BUILD)/control/%.o,$(4)) $(BUILD)/control/origin/$(3)
 ALL += $(1)
 endef
 
-$(eval $(call control_library,$(BUILD)/libcuda-control.so,libcuda.so.1,libcuda-origin.so.1,$(CONTROL_SHARED) $(CONTROL_CUDA) directory_fixed))
-$(eval $(call control_library,$(BUILD)/libnvml-control.so,libnvidia-ml.so.1,libnvidia-ml-origin.so.1,$(CONTROL_SHARED) $(CONTROL_NVML) directory_fixed))
-$(eval $(call control_library,$(BUILD)/sandbox/libcuda-control.so,libcuda.so.1,libcuda-origin.so.1,$(CONTROL_SHARED) $(CONTROL_CUDA) directory_sandbox))
-$(eval $(call control_library,$(BUILD)/sandbox/libnvml-control.so,libnvidia-ml.so.1,libnvidia-ml-origin.so.1,$(CONTROL_SHARED) $(CONTROL_NVML) directory_sandbox))
+$(eval $(call control_library,$(BUILD)/libcuda-control.so,libcuda.so.1,libcuda-origin.so.1,$(CONTROL_SHARED) $(CONTROL_CUDA) $(CONTROL_INSTALLED)))
+$(eval $(call control_library,$(BUILD)/libnvml-control.so,libnvidia-ml.so.1,libnvidia-ml-origin.so.1,$(CONTROL_SHARED) $(CONTROL_NVML) $(CONTROL_INSTALLED)))
+$(eval $(call control_library,$(BUILD)/sandbox/libcuda-control.so,libcuda.so.1,libcuda-origin.so.1,$(CONTROL_SHARED) $(CONTROL_CUDA) $(CONTROL_SANDBOX)))
+$(eval $(call control_library,$(BUILD)/sandbox/libnvml-control.so,libnvidia-ml.so.1,libnvidia-ml-origin.so.1,$(CONTROL_SHARED) $(CONTROL_NVML) $(CONTROL_SANDBOX)))
 
 # Unit tests link the objects that they need.
-$(BUILD)/control/parts.a: $(patsubst %,$(BUILD)/control/%.o,$(CONTROL_SHARED) $(CONTROL_CUDA) directory_sandbox)
+$(BUILD)/control/parts.a: $(patsubst %,$(BUILD)/control/%.o,$(CONTROL_SHARED) $(CONTROL_CUDA) $(CONTROL_SANDBOX))
 	@rm -f $@
 	$(AR) rcs $@ $^
 
@@ -99,4 +102,9 @@ ALL += $(MIRRORED)
 MIRROR_LIBRARIES := $(MIRROR)/libcuda-origin.so.1 $(MIRROR)/libnvidia-ml-origin.so.1
 $(eval $(call tests,control,$(MIRRORED),$(MIRROR_LIBRARIES) -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../mirror' -pthread -ldl))
 $(eval $(call tests,attack,$(MIRRORED),$(MIRROR_LIBRARIES) -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../mirror' -pthread -ldl))
+# The library that test/attack_clock.c preloads.
+$(BUILD)/test/fast_clock.so: test/fast_clock.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -shared $< $(LDFLAGS) -ldl -o $@
+ALL += $(BUILD)/test/fast_clock.so
 $(eval $(call tests,loader,$(MIRRORED) $(RENAMED) $(PLACES) $(FUTURE),-ldl -pthread))

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "os.h"
+#include "clock.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,13 +16,13 @@
 
 uint64_t os_now_ns(void) {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_read(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
 }
 
 uint64_t os_wall_clock_us(void) {
   struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
+  clock_read(CLOCK_REALTIME, &now);
   return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 

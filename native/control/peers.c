@@ -17,6 +17,7 @@ _Static_assert(VGPU_MAX_DEVICES <= 100 && VGPU_MAX_HIGH <= 100, "names of links 
 
 static struct peer {
   bool open;
+  bool unread; /* it could not be opened at the last try, and was not open */
   int fd;
   struct os_file file;
   void *mapped; /* NULL: not mapped */
@@ -31,14 +32,26 @@ static bool is_there(const struct peer *peer) {
          file.inode == peer->file.inode;
 }
 
+/* Tells the agent how many links cannot be read. */
+static void note(struct peer *peer, bool is_unread) {
+  static uint32_t unread;
+  uint32_t slot = __atomic_load_n(&control.ledger.slot, __ATOMIC_RELAXED);
+  if (is_unread == peer->unread) return;
+  peer->unread = is_unread;
+  unread += is_unread ? 1 : -1u;
+  if (slot < VGPU_MAX_PROCESSES)
+    __atomic_store_n(&control.ledger.usage->slots[slot].links_unread, unread, __ATOMIC_RELAXED);
+}
+
 static void forget(struct peer *peer) {
+  note(peer, false);
   if (is_there(peer)) close(peer->fd);
   if (peer->mapped != NULL) munmap(peer->mapped, sizeof(struct vgpu_activity));
   memset(peer, 0, sizeof *peer);
 }
 
 /* O_NONBLOCK: the other container may hold a lease on the file, and open would wait for it. */
-static int open_link(struct peer *peer, uint32_t device, uint32_t number) {
+static int try_link(struct peer *peer, uint32_t device, uint32_t number) {
   char name[] = VGPU_HIGH_DIRECTORY "/00.00";
   char path[512];
   struct os_file file;
@@ -61,6 +74,13 @@ static int open_link(struct peer *peer, uint32_t device, uint32_t number) {
   forget(peer);
   *peer = (struct peer){.open = true, .fd = fd, .file = file};
   return 0;
+}
+
+static int open_link(struct peer *peer, uint32_t device, uint32_t number) {
+  int error = try_link(peer, device, number);
+  /* A link that leads nowhere is none. */
+  note(peer, error != 0 && error != ENOENT && !is_there(peer));
+  return error;
 }
 
 void peers_refresh(void) {
@@ -99,7 +119,11 @@ const uint32_t *peers_word(uint32_t device, uint32_t number, size_t offset) {
   return at == NULL ? NULL : (const uint32_t *)(const void *)(at + offset);
 }
 
+/* The child has a slot of its own, and tries the links itself. */
 static void reset(void) {
   lock.taken = 0;
+  for (uint32_t device = 0; device < VGPU_MAX_DEVICES; device++)
+    for (uint32_t i = 0; i < VGPU_MAX_HIGH; i++)
+      note(&peers[device][i], false);
 }
 AFTER_FORK(reset)

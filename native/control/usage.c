@@ -186,6 +186,7 @@ static uint32_t take_slot(struct vgpu_usage *usage, const struct process_identit
     __atomic_store_n(&slot->registered_at_ns, os_now_ns(), __ATOMIC_RELAXED);
     slot->self_test = 0;
     slot->unhooked = 0;
+    __atomic_store_n(&slot->links_unread, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->obstacles, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->obstacles_owner, owner_word(VGPU_SLOT_LIVE, self), __ATOMIC_RELEASE);
     memcpy(slot->name, self->name, sizeof slot->name);

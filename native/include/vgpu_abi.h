@@ -286,7 +286,8 @@ struct vgpu_process_slot {
    * known, as for a process with an earlier library. */
   uint64_t obstacles_owner;
   uint32_t obstacles; /* enum vgpu_obstacle */
-  uint32_t reserved;
+  /* Links to the activity of other slices that the process could not read at its last try; 0 with an earlier library */
+  uint32_t links_unread;
 };
 
 /*

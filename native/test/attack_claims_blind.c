@@ -31,30 +31,38 @@ static void elsewhere(void) {
     OK(gpu_launch(kernel, 80, NULL));
 }
 
-/* The share of a low slice while the high one is claimed to have work. */
-static double beside_claims(const char *name, void (*program)(void)) {
+static void make_high(struct slice *high, const char *name, const char *which) {
   char high_name[40];
-  snprintf(high_name, sizeof high_name, "%s-high", name);
-  struct slice high = slices_make(high_name, VGPU_PRIORITY_HIGH, 50);
+  snprintf(high_name, sizeof high_name, "%s-%s", name, which);
+  *high = slices_make(high_name, VGPU_PRIORITY_HIGH, 50);
+}
+
+/* The share of a low slice while a high one is claimed to have work, and beside another one whose claims it cannot
+ * read. */
+static void check(const char *name, void (*program)(void)) {
+  struct slice high, later;
+  make_high(&high, name, "high");
+  make_high(&later, name, "later");
   struct slice low = slices_make(name, VGPU_PRIORITY_LOW, 50);
   slices_link(&low, &high, 100);
   pid_t running = slices_run(&low, program);
   slices_used_beside_claims(&low, &high, 500);
-  double used = slices_used_beside_claims(&low, &high, 1500);
+  double beside_claims = slices_used_beside_claims(&low, &high, 1500);
+  CHECK_EQ(low.usage->slots[0].links_unread, 0);
+  slices_link(&low, &later, 100);
+  slices_pass(800);
+  double beside_unread = slices_used(&low, 1500);
+  CHECK_EQ(low.usage->slots[0].links_unread, 1);
+  printf("%s: beside claims %.1f, beside what it cannot read %.1f\n", name, beside_claims, beside_unread);
+  CHECK_BETWEEN(beside_claims, 0.1, 20);
+  CHECK_BETWEEN(beside_unread, 0.1, 20);
   slices_end(running);
-  return used;
 }
 
 int main(void) {
-  TEST_BEGIN("attack: a low slice that cannot read, or hides from, what high slices claim gets its floor");
+  TEST_BEGIN("attack: a low slice that cannot read, or hides from, what high slices claim gets its floor, and says so");
   TEST_NOT_WRAPPED("it measures time");
-  double starved = beside_claims("starved", without_descriptors);
-  printf("without descriptors %.1f\n", starved);
-  CHECK_BETWEEN(starved, 0.1, 20);
-  if (geteuid() == 0) {
-    double away = beside_claims("away", elsewhere);
-    printf("elsewhere %.1f\n", away);
-    CHECK_BETWEEN(away, 0.1, 20);
-  }
+  check("starved", without_descriptors);
+  if (geteuid() == 0) check("away", elsewhere);
   return TEST_END;
 }

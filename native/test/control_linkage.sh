@@ -36,7 +36,7 @@ check() { # library, SONAME, the driver's other name
   [ "$needed" = "$(printf '%s\n' libc.so.6 libdl.so.2 "$3" | sort | tr '\n' ' ')" ] || fail "$1: it needs $needed"
   newest=$(nm -D --undefined-only "$1" | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -V | tail -n 1)
   [ "$(printf '%s\n2.17\n' "$newest" | sort -V | tail -n 1)" = 2.17 ] || fail "$1: it needs glibc $newest"
-  for forbidden in getenv secure_getenv exit _exit abort sigaction signal umask pthread_create malloc dlclose; do
+  for forbidden in getenv secure_getenv exit _exit abort sigaction signal umask pthread_create malloc dlclose clock_gettime; do
     nm -D --undefined-only "$1" | grep -qE " $forbidden(@|\$)" && fail "$1: it calls $forbidden"
   done
   readelf -lW "$1" | grep -q 'GNU_STACK.*RWE' && fail "$1: its stack is executable"

@@ -43,6 +43,7 @@ int main(void) {
   CHECK_BETWEEN(beside_idle, SHARE - 15, SHARE + 3);
   CHECK_BETWEEN(beside_busy, 2, 14);
   CHECK(low.usage->devices[0].preempted_ns > preempted + 500000000ull);
+  CHECK_EQ(low.usage->slots[0].links_unread, 0);
   slices_end(higher);
   slices_end(nothing);
   slices_end(lower);

@@ -166,6 +166,7 @@ static void start(struct container *one, const char *seconds) {
     setenv("LD_PRELOAD", preload, 1);
     setenv("LD_LIBRARY_PATH", libraries, 1);
     setenv("VGPU_SANDBOX_DIRECTORY", directory, 1);
+    setenv("VGPU_SANDBOX_CLOCK", "preloaded", 1);
     unsetenv("LOCKSTEP_LATE");
     char number[16];
     snprintf(number, sizeof number, "%u", (unsigned)(one - containers) + 1);

@@ -85,6 +85,8 @@ export interface ProcessSlot {
   readonly unhooked: number;
   /** Why it cannot be suspended; null if its library is too old to know. */
   readonly obstacles: readonly Obstacle[] | null;
+  /** Whether it cannot read what other slices of its GPUs say of their work. */
+  readonly hasUnreadLinks: boolean;
 }
 
 /** A process with the memory that it holds. */
@@ -296,6 +298,7 @@ function readSlot(buffer: Buffer, offset: number, slot: number): ProcessSlot | n
       buffer.readBigUInt64LE(offset + PROCESS_SLOT.obstaclesOwner) === owner
         ? OBSTACLES.filter((name) => (buffer.readUInt32LE(offset + PROCESS_SLOT.obstacles) & OBSTACLE[name]) !== 0)
         : null,
+    hasUnreadLinks: buffer.readUInt32LE(offset + PROCESS_SLOT.linksUnread) !== 0,
   };
 }
 

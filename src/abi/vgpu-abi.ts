@@ -144,6 +144,7 @@ export const PROCESS_SLOT = {
   markedOwner: 104,
   obstaclesOwner: 112,
   obstacles: 120,
+  linksUnread: 124,
   structSize: 128,
 } as const;
 export const LEDGER_ENTRY = {

@@ -11,6 +11,8 @@ export const BORROWED_LEAST_NS = 5_000_000n;
 /** What a container used beyond its share, and what it left to others, counts up to this long, in nanoseconds. */
 export const BORROWED_MOST_NS = 500_000_000n;
 export const LENT_MOST_NS = 250_000_000n;
+/** GPU time of a turn, whose tokens are taken ahead, in nanoseconds. */
+export const TURN_NS = 10_000_000;
 export const CORRECTION_MIN_PPM = 250_000;
 export const CORRECTION_MAX_PPM = 4_000_000;
 

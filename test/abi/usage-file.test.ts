@@ -48,6 +48,7 @@ test('processes are read with their identity, self test result and bytes per GPU
     slotAt(9) + PROCESS_SLOT.owner,
     slotAt(9) + PROCESS_SLOT.owner + 8,
   );
+  file.writeUInt32LE(2, slotAt(9) + PROCESS_SLOT.linksUnread);
   file.writeBigUInt64LE(1000n, entryAt(2, 9) + LEDGER_ENTRY.heldBytes);
   file.writeBigUInt64LE(24n, entryAt(2, 9) + LEDGER_ENTRY.tentativeBytes);
   file.writeBigUInt64LE(500n, entryAt(2, 0) + LEDGER_ENTRY.heldBytes);
@@ -71,6 +72,10 @@ test('processes are read with their identity, self test result and bytes per GPU
     usage.processes.map(({ obstacles }) => obstacles),
     [null, ['managed', 'external']],
     'the first process has an earlier library',
+  );
+  t.same(
+    usage.processes.map(({ hasUnreadLinks }) => hasUnreadLinks),
+    [false, true],
   );
   t.equal(usage.processes[1]?.heldBytes[2], 1024);
   t.equal(usage.heldBytes[2], 1524);

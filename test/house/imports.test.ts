@@ -102,9 +102,8 @@ const PURE_CORES = [
     'abi/',
     'gpu/',
     'cluster/placement/',
-    ...['audit/audit', 'audit/findings', 'limits/live-limits', 'steering/steering', 'usage/usage-counters'].map(
-      (name) => `agent/slices/${name}.ts`,
-    ),
+    ...['audit/audit', 'audit/findings', 'limits/live-limits'].map((name) => `agent/slices/${name}.ts`),
+    ...['steering/over-share', 'steering/steering', 'usage/usage-counters'].map((name) => `agent/slices/${name}.ts`),
     'kube/limit-annotations.ts',
     ...['cpu-affinity', 'cpu-list'].map((name) => `agent/nri/${name}.ts`),
   ],

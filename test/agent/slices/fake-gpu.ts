@@ -50,7 +50,8 @@ export function listed(pid: number, usedMemoryBytes: number | null, utilizationP
 }
 
 /** `denied`: the number of denied plain allocations. */
-type Counter = 'chargedNs' | 'waits' | 'launches' | 'throttledNs' | 'levelAtNs' | 'lentAtNs' | 'denied' | 'peakBytes';
+type Counter =
+  'chargedNs' | 'waits' | 'launches' | 'samples' | 'throttledNs' | 'levelAtNs' | 'lentAtNs' | 'denied' | 'peakBytes';
 
 /** Writes into a usage file what the library of a container would write. */
 export class FakeContainer {

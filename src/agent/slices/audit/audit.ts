@@ -3,6 +3,7 @@
  * findings; `findings.ts` decides which of them last long enough to be reported.
  */
 import type { ProcessSlot, SelfTest } from '../../../abi/usage-file.js';
+import type { ShareAccount } from '../steering/over-share.js';
 
 export const FINDING_CODES = [
   /** The container has GPU processes, and none of them has the control library. */
@@ -19,8 +20,10 @@ export const FINDING_CODES = [
   'not-enforcing',
   /** The driver counts more memory than the limit. */
   'over-limit',
-  /** An unenforced container uses more of the GPU's time than was allocated to it. */
+  /** The container uses more of the GPU's time than its share or grant allows; unenforced: than was allocated to it. */
   'over-share',
+  /** A process of the container cannot read when other slices have work. */
+  'links-unread',
   /** The content of the usage file cannot come from the control library. */
   'tampered',
 ] as const;
@@ -100,6 +103,8 @@ export interface AuditedDevice {
   readonly unchargedTimePpm: number | null;
   /** The part of `unchargedTimePpm` that no correction of the charges can explain; null or absent: unknown. */
   readonly uncorrectableTimePpm?: number | null;
+  /** Its use over the last seconds beside what it might use, as charged and corrected; null or absent: unknown. */
+  readonly shareAccount?: ShareAccount | null;
   /**
    * The largest part of the GPU's time, in percent, that one sample since the last audit showed and that no launch
    * explains; null or absent: none.
@@ -150,6 +155,9 @@ const GROSS_UNCHARGED_TIME_PPM = 200_000;
  * Reports of GPU time cover short windows, in whole percents: use up to this much above the allocation is no finding.
  */
 const OVER_SHARE_PERCENT = 10;
+/** The agent and the library read limits at different moments: use up to this much beyond a grant is no finding. */
+const OVER_GRANT_PPM = 50_000;
+const GROSS_OVER_GRANT_PPM = 100_000;
 /** After this many launches without a measured time, time measurement does not work. */
 const LAUNCHES_TO_TIME = 1_000;
 
@@ -275,9 +283,13 @@ function auditSession({ pid, slot, onGpu }: AuditedSession, devices: readonly Au
   const failures = SELF_TESTS.flatMap((test) => (slot.selfTest[test] ? [] : (SELF_TEST_FAILURES[test] ?? [])));
   // The process may never call such a function, or the function may do nothing that limits apply to.
   if (slot.unhooked > 0) failures.push(`handed out ${slot.unhooked} functions of the driver that it does not limit`);
-  if (failures.length === 0 || !onGpu) return [];
+  const findings: Finding[] = slot.hasUnreadLinks
+    ? [{ code: 'links-unread', subject, message: unreadBy(`${slot.name} (${subject})`), serious: false }]
+    : [];
+  if (failures.length === 0 || !onGpu) return findings;
   const evidence = devices.flatMap(evidenceOn);
   return [
+    ...findings,
     {
       code: 'not-enforcing',
       subject,
@@ -287,6 +299,10 @@ function auditSession({ pid, slot, onGpu }: AuditedSession, devices: readonly Au
   ];
 }
 
+const unreadBy = (process: string): string =>
+  `${process} cannot read when other slices on its GPU have work, because it has no descriptor left or another root ` +
+  'directory: if it gives way to them, it does so all the time';
+
 function auditMemory({ gpuUuid, memoryLimitBytes, usedMemoryBytes }: AuditedDevice): Finding[] {
   if (memoryLimitBytes === null || usedMemoryBytes === null) return [];
   if (usedMemoryBytes <= memoryLimitBytes + MEMORY_SLACK_BYTES) return [];
@@ -295,6 +311,14 @@ function auditMemory({ gpuUuid, memoryLimitBytes, usedMemoryBytes }: AuditedDevi
   const finding = { code: 'over-limit', subject: gpuUuid, message, serious } as const;
   if (!serious || usedMemoryBytes <= GROSS_FACTOR * memoryLimitBytes) return [finding];
   return [{ ...finding, certain: true, proof: true }];
+}
+
+/** Launches for which it had no tokens: only a changed usage file, clock or library lets a container make them. */
+function auditShare({ gpuUuid, share, shareAccount = null }: AuditedDevice): Finding[] {
+  if (share >= 100 || shareAccount === null || shareAccount.overPpm <= OVER_GRANT_PPM) return [];
+  const [used, allowed] = [shareAccount.usedPpm, shareAccount.allowedPpm].map((ppm) => Math.round(ppm / 10_000));
+  const message = `${used} % of the time of ${gpuUuid} in use over ten seconds, ${allowed} % are allowed`;
+  return [{ code: 'over-share', subject: gpuUuid, message, serious: shareAccount.overPpm > GROSS_OVER_GRANT_PPM }];
 }
 
 /**
@@ -330,7 +354,7 @@ function auditDevices(devices: readonly AuditedDevice[]): Finding[] {
         serious: false,
       });
     }
-    findings.push(...auditTime(device));
+    findings.push(...auditTime(device), ...auditShare(device));
     if (device.wentBack)
       findings.push({
         code: 'tampered',

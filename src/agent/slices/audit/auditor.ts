@@ -397,6 +397,7 @@ function deviceOf(
     },
     unchargedTimePpm: timePpm,
     uncorrectableTimePpm,
+    shareAccount: gpuSlice.shareAccount,
     launches: counters?.launches ?? 0,
     samples: counters?.samples ?? 0,
     wentBack: gpuSlice.takeWentBack(),

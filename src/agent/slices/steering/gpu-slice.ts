@@ -1,8 +1,9 @@
 import type { LiveLimit, Steering } from '../../../abi/limits-file.js';
-import { PPM_WHOLE } from '../../../abi/vgpu-abi.js';
+import { PPM_WHOLE, STEERING_STALE_NS } from '../../../abi/vgpu-abi.js';
 import { AHEAD_NS, BORROWED_LEAST_NS, effectivePpm } from '../../../gpu/share-law.js';
 import { Accounts, type TimeDrift } from './accounts.js';
 import { LentLevel } from './lent-level.js';
+import { OverShare, type ShareAccount } from './over-share.js';
 import type { Account, Decision, SliceTick } from './steering.js';
 import { UnchargedTime } from './uncharged-time.js';
 import type { UsageCounters } from '../usage/usage-counters.js';
@@ -55,11 +56,14 @@ export class GpuSlice {
   #counters: PaceUsage | null = null;
   #readAtNs = 0n;
   #published: Decision | null = null;
-  #toldAtNs = 0n;
-  #toldOthersPpm = 0;
+  /** What the container can read; null before the first publication. */
+  #told: Steering | null = null;
   readonly #accounts = new Accounts();
   #lentLevel = new LentLevel();
   readonly #uncharged = new UnchargedTime();
+  #overShare = new OverShare();
+  /** Its limits at the last tick. */
+  #limitsBefore: Pick<LiveLimit, 'share' | 'softLimit'> | null = null;
   /**
    * The driver's count and the held memory from which the overhead was computed last; null if it must be computed
    * again.
@@ -151,6 +155,11 @@ export class GpuSlice {
     return this.#accounts.timeDrift;
   }
 
+  /** Its use of the GPU in the last ten seconds beside what it might use; null before. */
+  get shareAccount(): ShareAccount | null {
+    return this.#overShare.account;
+  }
+
   /** Memory that the driver counts and its processes do not, in bytes; null if one of the two is unknown. */
   get uncountedMemoryBytes(): number | null {
     const used = this.#processes === null ? null : this.usedMemoryBytes;
@@ -170,9 +179,11 @@ export class GpuSlice {
     if (now === null) return null;
     const owes = now.levelAtNs > nowNs + AHEAD_NS;
     const waiting = owes || (before !== null && now.waits !== before.waits);
-    const chargedNs = before === null ? null : this.#note(before, now, waiting, elapsedNs);
     if (before === null) this.#noteFirst(now);
+    else this.#noteLaw(before, now, nowNs, elapsedNs);
+    const chargedNs = before === null ? null : this.#note(before, now, waiting, elapsedNs);
     const { share, softLimit, priority = 'normal' } = this.live;
+    this.#limitsBefore = { share, softLimit };
     const givesWay =
       this.live.givesWay !== undefined &&
       priority !== 'low' &&
@@ -197,29 +208,27 @@ export class GpuSlice {
    * before the next tick, in `nextMs`.
    */
   publish(decision: Decision, nowNs: bigint, nextMs: number): void {
-    const ageMs = Number(nowNs - this.#toldAtNs) / 1e6 + nextMs;
+    const ageMs = Number(nowNs - (this.#told?.atNs ?? 0n)) / 1e6 + nextMs;
+    const toldOthersPpm = this.#told?.othersPpm ?? 0;
     const before = this.#published;
     const changed =
       before === null ||
       before.grantPpm !== decision.grantPpm ||
       before.alone !== decision.alone ||
       before.correctionPpm !== decision.correctionPpm ||
-      Math.abs(this.#toldOthersPpm - decision.othersPpm) >=
-        Math.max(OTHERS_STEP_PPM, OTHERS_STEP_PART * this.#toldOthersPpm);
+      Math.abs(toldOthersPpm - decision.othersPpm) >= Math.max(OTHERS_STEP_PPM, OTHERS_STEP_PART * toldOthersPpm);
     this.#published = decision;
     // An idle container gets no publications: its values become stale, and it uses its share when it works again.
     const listens = decision.active || before?.active === true;
     if (!listens || (!changed && ageMs <= MAX_AGE_MS)) return;
-    const steering: Steering = {
+    this.#told = {
       atNs: nowNs,
       grantPpm: decision.grantPpm,
       correctionPpm: decision.correctionPpm,
       alone: decision.alone,
       othersPpm: decision.othersPpm,
     };
-    this.slice.limits.steer(this.index, steering);
-    this.#toldOthersPpm = decision.othersPpm;
-    this.#toldAtNs = nowNs;
+    this.slice.limits.steer(this.index, this.#told);
   }
 
   /** Bytes that its living processes hold by their own account; null if that cannot be read. */
@@ -337,6 +346,23 @@ export class GpuSlice {
     // Earlier launches may still run.
     const mostNs = Math.min(chargedNs, MOST_CHARGED_BEFORE_NS);
     this.#uncharged.tick({ chargedNs: mostNs, launches, unknownLaunches, elapsedNs: 0 });
+    this.#overShare = new OverShare();
+  }
+
+  /** Without a recent grant the library decides itself what it uses, up to the soft limit. */
+  #noteLaw(before: PaceUsage, now: PaceUsage, nowNs: bigint, elapsedNs: number): void {
+    const told = this.#told !== null && Number(nowNs - this.#told.atNs) < STEERING_STALE_NS ? this.#told : null;
+    const allowed = ({ share, softLimit }: Pick<LiveLimit, 'share' | 'softLimit'>): number =>
+      effectivePpm(share, softLimit ?? 0, told?.grantPpm ?? PPM_WHOLE);
+    this.#overShare.tick({
+      chargedNs: now.chargedNs - before.chargedNs,
+      launches: now.launches - before.launches,
+      elapsedNs,
+      share: this.live.share,
+      // A limit that changed holds for some of the time.
+      allowedPpm: Math.max(allowed(this.live), allowed(this.#limitsBefore ?? this.live)),
+      correctionPpm: told?.correctionPpm ?? PPM_WHOLE,
+    });
   }
 
   /** Returns the GPU time that was charged since the tick before, in ns. */

@@ -28,6 +28,7 @@ const slot = (changes: Partial<ProcessSlot> = {}): ProcessSlot => ({
   selfTest: { driverFound: true, lookupKnown: true, devicesMatched: true, sessionOpen: true, eventsWork: true },
   unhooked: 0,
   obstacles: [],
+  hasUnreadLinks: false,
   ...changes,
 });
 
@@ -189,6 +190,27 @@ test('memory over the limit is reported, and memory far over the limit is seriou
   );
   t.same(codes({ devices: [device({ usedMemoryBytes: null })] }), []);
   t.same(codes({ devices: [device({ memoryLimitBytes: null, usedMemoryBytes: 1e12 })] }), []);
+  t.end();
+});
+
+test('more time than the share or grant allows is reported, and far more is serious', (t) => {
+  const over = (overPpm: number, changes: Partial<AuditedDevice> = {}): string[] =>
+    codes({
+      devices: [device({ shareAccount: { usedPpm: 300_000 + overPpm, allowedPpm: 300_000, overPpm }, ...changes })],
+    });
+  t.same(over(50_000), []);
+  t.same(over(60_000), ['over-share']);
+  t.same(over(370_000), ['over-share!']);
+  t.same(over(370_000, { share: 100 }), [], 'a GPU without a limit of time');
+  t.same(codes({ devices: [device({ shareAccount: null })] }), []);
+  t.end();
+});
+
+test('a process that cannot read when others have work is reported, and not evicted', (t) => {
+  const unread = session(100, { slot: slot({ hasUnreadLinks: true }) });
+  t.match(audit(view({ sessions: [unread] })), [
+    { code: 'links-unread', subject: '100', serious: false, message: /^python3 \(100\) cannot read when other slices/ },
+  ]);
   t.end();
 });
 

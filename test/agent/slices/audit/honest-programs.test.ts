@@ -48,6 +48,7 @@ const slotOf = (pid: number): AuditedSession['slot'] => ({
   selfTest: { driverFound: true, lookupKnown: true, devicesMatched: true, sessionOpen: true, eventsWork: true },
   unhooked: 0,
   obstacles: [],
+  hasUnreadLinks: false,
 });
 
 /** What a kind of container shows beside what all of them do. */
