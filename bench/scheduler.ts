@@ -103,8 +103,8 @@ async function bindBesideNone(
 
 /**
  * The same pods several times beside one extender. Each round has a scheduler of its own, as the baseline has, so that
- * only the extender is warm. An extender that answers at once shows what the protocol costs, and a scheduler without one
- * that is as slow as with it, what waiting costs etcd and the API server.
+ * only the extender is warm. An extender that answers at once shows what the protocol costs, and a scheduler without
+ * one that is as slow as with it, what waiting costs etcd and the API server.
  */
 async function reportWarm(
   waiting: WaitingPods,
