@@ -87,6 +87,8 @@ async function testCluster(t: Test) {
   };
   const journal = new Journal(systemClock);
   journal.note({ level: 'info', kind: 'Started', message: 'default/train/main: 30 cores', allocation: train.id });
+  const ended = { podUid: 'uid-ended', namespace: 'team', pod: '=ended', container: 'main' };
+  journal.note({ level: 'info', kind: 'Freed', message: 'its GPUs are released', allocation: train.id, owner: ended });
   const access = new TokenAccess(async (token) => {
     const claims = readAccountToken(token);
     return claims?.aud.includes(AGENT_AUDIENCE) === true ? { kind: 'allowed' } : { kind: 'unknown' };
@@ -287,6 +289,11 @@ test('kubectl gpu shows nodes and pods of a cluster, with the figures of the age
   );
   t.match((await run('describe', 'dark')).out, /No figures: +the API server does not reach/);
   t.match(await run('describe', 'nobody'), { code: 1, err: /no pod nobody in namespace default \(-n for another\)/ });
+  t.match(await run('describe', '=ended', '-n', 'team'), {
+    code: 0,
+    out: /^Name: +=ended\nNamespace: +team\nStatus: +gone.*\n\nContainers.*\n.*\nmain +node1 +1 +10 +2\.5 .*\n\n.*\n.*\n.*node1 +Freed +its GPUs are released\n$/,
+  });
+  t.match(await run('describe', '=ended'), { code: 1, err: /no agent remembers one/ }, 'only of the namespace');
 
   const nodeDescribed = await run('describe', 'node/node1');
   t.match(nodeDescribed.out, /^Name: +node1\n/);

@@ -94,7 +94,13 @@ export class HttpServer {
       '/usage': this.#get(usage),
       '/version': this.#get(() => jsonText(gatewayJson({ version: view.version }))),
       '/api/node': this.#get(sharedAnswer(() => json(view.snapshot()))),
-      '/api/events': this.#get(({ query }) => json({ events: journal.after(whole(query.get('after'))) })),
+      '/api/events': this.#get(({ query }) => {
+        const events = journal.after(whole(query.get('after')));
+        const pod = query.get('pod');
+        const isIts = ({ owner }: JournalEntry): boolean =>
+          owner !== undefined && `${owner.namespace}/${owner.pod}` === pod;
+        return json({ events: pod === null ? events : events.filter(isIts) });
+      }),
       '/api/use': this.#get(async ({ query }) => json(await use.hours(whole(query.get('since'))))),
       '/api/minutes': this.#get(({ query }) => {
         const [namespace = '', pod = ''] = (query.get('pod') ?? '').split('/');

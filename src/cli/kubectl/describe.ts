@@ -28,6 +28,7 @@ import {
   type OpenCluster,
 } from './cluster-command.js';
 import { readEvent, type ClusterEvent } from '../../kube/cluster-event.js';
+import { gonePod, gonePodText } from './describe-gone.js';
 import { describeNode, nodeDocument, nodeText } from './describe-node.js';
 import type { GpuClaim, GpuContainer, GpuPod } from './gpu-cluster.js';
 import { stateOf, whyNot } from './pods.js';
@@ -64,7 +65,16 @@ export function describeCommand(): Command {
           await print(options.output, { document: () => nodeDocument(found), table: () => nodeText(found) });
           return;
         }
-        const described = await describe(open, name.replace(/^pods?\//u, ''));
+        const pod = name.replace(/^pods?\//u, '');
+        const described = await describe(open, pod);
+        if (described === null) {
+          const place = open.namespace ?? 'default';
+          const gone = await gonePod(open.cluster, place, pod);
+          if (gone === null)
+            throw new Error(`no pod ${pod} in namespace ${place} (-n for another), and no agent remembers one`);
+          await print(options.output, { document: () => gone, table: () => gonePodText(gone) });
+          return;
+        }
         await print(options.output, { document: () => documentOf(described), table: () => textOf(described) });
       }),
     );
@@ -79,13 +89,14 @@ interface Described {
   readonly agentEvents: readonly JournalEntry[];
 }
 
-async function describe({ cluster, namespace }: OpenCluster, name: string): Promise<Described> {
+/** Null if the API server has no such pod. */
+async function describe({ cluster, namespace }: OpenCluster, name: string): Promise<Described | null> {
   const place = namespace ?? 'default';
   const answer = await cluster.api.request({ method: 'GET', path: podPath(place, name) });
-  if (!answer.ok)
-    throw answer.code === 'not-found'
-      ? new Error(`no pod ${name} in namespace ${place} (-n for another)`)
-      : new KubeError(`pod ${place}/${name}`, answer);
+  if (!answer.ok) {
+    if (answer.code === 'not-found') return null;
+    throw new KubeError(`pod ${place}/${name}`, answer);
+  }
   const pod = readPod(answer.body);
   const [{ gpuPod, problems }, events] = await Promise.all([
     cluster.podWithFigures(pod),

@@ -2,6 +2,7 @@ import { axis, chart } from './chart.js';
 import { h } from './dom.js';
 import { eventLog } from './events.js';
 import { ago, bytes, bytesOf, claimNames, count, names, seconds, sharers } from './format.js';
+import { podAddress } from './pod.js';
 import { read } from './stream.js';
 
 const PERIOD_MS = 2000;
@@ -25,8 +26,8 @@ export function containerView(id, store) {
     clearTimeout(timer);
     known = find(store, id) ?? known;
     if (find(store, id) === undefined) {
-      const remembered = store.events.filter(({ allocation }) => allocation === id);
-      show(gone(id, known, store.state.node), remembered, 'The agent has no event of this container.');
+      const { owner, events: remembered } = lastOf(id, known, store.events);
+      show(gone(id, owner, store.state.node), remembered, 'The agent has no event of this container.');
       return;
     }
     try {
@@ -62,12 +63,35 @@ function back() {
   return h('p', { class: 'back' }, h('a', { href: '#/' }, '← all GPUs'));
 }
 
-/** `known`: the last state of the container, if this page has received one. */
-function gone(id, known, node) {
-  const { namespace, pod, container } = known === undefined ? {} : names(known);
+/**
+ * The container that had an allocation last, and its events. The id of an allocation follows from its GPU, so earlier
+ * containers of other pods had the same. `known`: the last state of the container, if this page has received one.
+ */
+function lastOf(id, known, events) {
+  const own = events.filter(({ allocation }) => allocation === id);
+  const named = ({ owner }) => owner !== undefined && owner.podUid !== '';
+  const owner = known?.owners.at(-1) ?? own.findLast(named)?.owner;
+  if (owner === undefined) return { owner, events: own };
+  const isOwn = (event) =>
+    named(event) && event.owner.podUid === owner.podUid && event.owner.container === owner.container;
+  const sinceMs = known?.allocatedAtMs ?? Math.min(...own.filter(isOwn).map(({ atMs }) => atMs));
+  const concerns = (event) => isOwn(event) || (event.allocation === id && !named(event) && event.atMs >= sinceMs);
+  return { owner, events: events.filter(concerns) };
+}
+
+/** `owner`: the container, if it is known. */
+function gone(id, owner, node) {
   return [
     h('h2', {}, 'This container is gone'),
-    known === undefined ? null : h('p', {}, `It was ${namespace}/${pod}/${container}.`),
+    owner === undefined
+      ? null
+      : h(
+          'p',
+          {},
+          'It was ',
+          h('a', { href: podAddress(owner) }, `${owner.namespace}/${owner.pod}/${owner.container}`),
+          '.',
+        ),
     h(
       'p',
       { class: 'quiet' },

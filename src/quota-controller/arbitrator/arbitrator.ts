@@ -312,7 +312,9 @@ export class Arbitrator {
         namespace === waiting.namespace
           ? `its priority ${pod.priority} is lower than ${waiting.priority}`
           : `namespace ${namespace} uses more ${resource} than its fair share`;
-      const message = `evicted: ${cause}; pod ${waiting.namespace}/${waiting.name} starts on node ${start.node} in its place`;
+      // Readers of this namespace may not know the pods of others.
+      const successor = namespace === waiting.namespace ? `pod ${waiting.name}` : 'a pod of another namespace';
+      const message = `evicted: ${cause}; ${successor} starts on node ${start.node} in its place`;
       events.record(podSubject(pod), { type: 'Warning', reason: 'Reclaimed', message });
     }
     return 'executed';

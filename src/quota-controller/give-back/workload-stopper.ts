@@ -3,7 +3,7 @@ import type { KubeApi } from '../../kube/client.js';
 import type { KubeFailureCode } from '../../kube/failure.js';
 import type { EventRecorder, EventSubject } from '../../kube/events.js';
 import type { WaitingWorkload } from '../../kube/quota/waiting-workload.js';
-import type { Eviction, QuotaEngine } from '../../quota/index.js';
+import { refOfKey, type Eviction, type QuotaEngine } from '../../quota/internal.js';
 import type { ArbitratorMetrics } from '../arbitrator/arbitrator-metrics.js';
 import type { ClusterPod } from '../arbitrator/cluster-pod.js';
 import type { Evictor } from '../arbitrator/evictor.js';
@@ -106,16 +106,18 @@ export class WorkloadStopper {
   /** Tells operators and the workload's owner for which waiting workload it was stopped. */
   report(workload: WorkloadObject, { resource }: Eviction, { key: starts, group: beneficiary }: WaitingInGroup): void {
     const { log, metrics, events } = this.#options;
-    const { key, group } = workload;
+    const { key, group, namespace } = workload;
     metrics.stopped('stopped');
     log.info({ workload: key, group, resource, for: beneficiary, starts }, 'workload stopped');
+    // Readers of this namespace may not know the workloads of others.
+    const shown = refOfKey(starts).namespace === namespace ? starts : 'a workload of another namespace';
     events.record(subjectOf(workload), {
       type: 'Warning',
       reason: group === beneficiary ? 'Preempted' : 'Reclaimed',
       message:
         group === beneficiary
-          ? `stopped: ${starts} of higher priority needs ${resource} of group ${group}; it is started again when there is room`
-          : `stopped: group ${group} borrows ${resource} that group ${beneficiary} needs for ${starts}; it is started again when there is room`,
+          ? `stopped: ${shown} of higher priority needs ${resource} of group ${group}; it is started again when there is room`
+          : `stopped: group ${group} borrows ${resource} that group ${beneficiary} needs for ${shown}; it is started again when there is room`,
     });
   }
 }

@@ -13,6 +13,9 @@ const skip = noBrowser;
 
 const pages = new SharedPages();
 
+/** As clouds name them. */
+const CLOUD_NODE = 'gke-production-europe-west4-a100-pool-8x-7f3c9a1b-x2kd.c.a-project-of-us.internal';
+
 test('the page shows the node', { skip }, async (t) => {
   t.teardown(() => pages.close());
 
@@ -89,7 +92,7 @@ test('the page shows the node', { skip }, async (t) => {
       const scene = new Scene({ gpus: 16, slices: 200, links: () => 18 });
       const { base } = await served(
         t,
-        viewOf(() => scene.snapshot()),
+        viewOf(() => ({ ...scene.snapshot(), node: CLOUD_NODE })),
       );
       const { page, complaints } = await pages.open(base, '/', options);
       await page.locator('a.slice').nth(199).waitFor();
@@ -101,7 +104,15 @@ test('the page shows the node', { skip }, async (t) => {
         await page.evaluate('document.documentElement.scrollWidth <= innerWidth'),
         'the page does not scroll sideways',
       );
-      if (options === DESKTOP) await keep(page, 'sixteen-gpus');
+      await keep(page, `sixteen-gpus-${name}`);
+      for (const hash of [
+        '#/container/gone',
+        '#/pod/a-namespace-of-a-large-department/a-pod-with-a-long-name-7f3c9a1b-x2kd',
+      ]) {
+        await page.evaluate(`location.hash = '${hash}'`);
+        await page.locator('.container h2', { hasText: 'gone' }).waitFor();
+        t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), hash);
+      }
       t.same(complaints, []);
     });
   }
@@ -317,6 +328,32 @@ test('the page shows the node', { skip }, async (t) => {
       t.same(complaints, [], 'it asks the agent for nothing that is not there');
     }
   });
+
+  t.test(
+    'a container that is gone has its own events, not those of earlier ones with its id, and its pod has a page',
+    async (t) => {
+      const { base, journal } = await served(
+        t,
+        viewOf(() => node({ gpus: [gpu(0)] })),
+      );
+      for (const [namespace, kind] of [
+        ['team-b', 'Freed'],
+        ['team-a', 'Started'],
+        ['team-a', 'Refused'],
+      ] as const) {
+        const owner = { podUid: namespace, namespace, pod: 'train', container: 'main' };
+        journal.note({ level: 'info', kind, message: `${namespace}/train/main`, owner, allocation: 'abc1' });
+      }
+      const { page, complaints } = await pages.open(base, '/#/container/abc1', DESKTOP);
+      await page.locator('h2', { hasText: 'This container is gone' }).waitFor();
+      t.same(await page.locator('.events .kind').allTextContents(), ['Refused', 'Started']);
+      await page.locator('a', { hasText: 'team-a/train/main' }).click();
+      await page.locator('h2', { hasText: 'This pod is gone' }).waitFor();
+      t.match(page.url(), /#\/pod\/team-a\/train$/);
+      t.same(await page.locator('.events .kind').allTextContents(), ['Refused', 'Started']);
+      t.same(complaints, []);
+    },
+  );
 
   t.test('a claim is named beside its slice, with every container that shares it', async (t) => {
     const owners = ['trainer', 'watcher'].map((pod) => ({ podUid: pod, namespace: 'team', pod, container: 'main' }));

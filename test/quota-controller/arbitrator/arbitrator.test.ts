@@ -73,7 +73,7 @@ test('an overused consumer gets a notice, and after the grace period its younges
   t.match(on.events('Reclaimed')[0], {
     metadata: { namespace: 'first' },
     involvedObject: { kind: 'Pod', name: 'p2' },
-    message: /pod second\/q1 starts on node node1 in its place/,
+    message: /; a pod of another namespace starts on node node1 in its place/,
   });
   await eventually(() => on.statusOf('first').reclaimAt === undefined, 'the notice to end');
   await eventually(() => on.events('ReclaimEnded').length === 1, 'the event');

@@ -44,7 +44,7 @@ test('a waiting pod beyond the fair share takes the room of a less important pod
   t.same(on.evictions(), ['low']);
   await eventually(() => on.events('Reclaimed').length === 1, 'the event');
   t.match(on.events('Reclaimed')[0], {
-    message: /its priority 1 is lower than 5; pod team\/waits starts on node node1/,
+    message: /its priority 1 is lower than 5; pod waits starts on node node1/,
   });
 });
 

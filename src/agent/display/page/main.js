@@ -1,6 +1,7 @@
 import { containerView } from './container.js';
 import { h, setText } from './dom.js';
 import { overview } from './overview.js';
+import { podView } from './pod.js';
 import { shell } from './shell.js';
 import { follow } from './stream.js';
 import { Store } from './store.js';
@@ -16,12 +17,14 @@ const { main, filter, connected, askToken, keepingPlace } = shell({
   keys: { c: toggleDensity },
 });
 
-/** What is shown: the node, or one container. */
+/** What is shown: the node, a pod, or one container. */
 let view = null;
 
 function route() {
-  const id = /^#\/container\/(.+)$/u.exec(location.hash)?.[1];
-  return id === undefined ? { name: 'node' } : { name: 'container', id: decoded(id) };
+  const [name, ...parts] = location.hash.replace(/^#\/?/u, '').split('/');
+  const [first, second] = parts.map(decoded);
+  if (name === 'container' && parts.length > 0) return { name, id: decoded(parts.join('/')) };
+  return name === 'pod' && parts.length === 2 ? { name, namespace: first, pod: second } : { name: 'node' };
 }
 
 function decoded(text) {
@@ -57,10 +60,12 @@ function refresh() {
 function show() {
   if (store.state === null) return;
   view?.close();
-  const { name, id } = route();
+  const { name, id, namespace, pod } = route();
   document.body.dataset.view = name;
   compact.setAttribute('aria-pressed', String(density() === 'compact'));
-  view = name === 'container' ? containerView(id, store) : overview(store, () => filter.value, density());
+  if (name === 'container') view = containerView(id, store);
+  else if (name === 'pod') view = podView(namespace, pod, store);
+  else view = overview(store, () => filter.value, density());
   main.replaceChildren(view.element);
   view.attached?.();
   view.use(true);
