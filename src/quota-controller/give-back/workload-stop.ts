@@ -1,32 +1,9 @@
 import { MERGE_PATCH, type KubeAnswer, type KubeApi } from '../../kube/client.js';
 import { record } from '../../kube/json.js';
+import { stopWay, suspendSpec } from '../../kube/quota/stoppable-kinds.js';
 import { objectPath, readObject, type ServedKind } from '../workloads/kinds.js';
 import { WORKLOAD_KIND } from '../workloads/kueue-workload.js';
 import type { WorkloadObject } from '../workloads/workload-object.js';
-
-/** Kinds that stop when this field is true, by name with API group. */
-const SUSPENDED: Readonly<Record<string, readonly string[]>> = {
-  'Job.batch': ['suspend'],
-  'JobSet.jobset.x-k8s.io': ['suspend'],
-  'TrainJob.trainer.kubeflow.org': ['suspend'],
-  'TFJob.kubeflow.org': ['runPolicy', 'suspend'],
-  'PyTorchJob.kubeflow.org': ['runPolicy', 'suspend'],
-  'MPIJob.kubeflow.org': ['runPolicy', 'suspend'],
-  'XGBoostJob.kubeflow.org': ['runPolicy', 'suspend'],
-  'PaddleJob.kubeflow.org': ['runPolicy', 'suspend'],
-  'RayJob.ray.io': ['suspend'],
-  'RayCluster.ray.io': ['suspend'],
-};
-
-/** Kinds that stop when they are scaled to zero. */
-const SCALED: ReadonlySet<string> = new Set([
-  'Deployment.apps',
-  'ReplicaSet.apps',
-  'StatefulSet.apps',
-  'ReplicationController',
-  'Rollout.argoproj.io',
-  'LeaderWorkerSet.leaderworkerset.x-k8s.io',
-]);
 
 /**
  * How a kind of workloads is stopped: a pod is evicted, and its client creates it again; the quota of a Workload of
@@ -43,20 +20,17 @@ export function stopOf(kind: Pick<ServedKind, 'evaluator'>): Stop | null {
   const name = nameOf(kind);
   if (name === 'Pod') return 'evict';
   if (kind.evaluator === WORKLOAD_KIND) return 'take-back';
-  if (Object.hasOwn(SUSPENDED, name)) return 'suspend';
-  return SCALED.has(name) ? 'scale' : null;
+  return stopWay(name);
 }
 
 type Workload = Pick<WorkloadObject, 'kind' | 'namespace' | 'name'>;
 
 /** Suspends a workload, or lets it run again. */
 export function suspend(api: KubeApi, { kind, namespace, name }: Workload, isSuspended: boolean): Promise<KubeAnswer> {
-  const field = SUSPENDED[nameOf(kind)] ?? [];
-  const spec = [...field].reverse().reduce<unknown>((inner, each) => ({ [each]: inner }), isSuspended);
   return api.request({
     method: 'PATCH',
     path: objectPath(kind, namespace, name),
-    body: { spec },
+    body: { spec: suspendSpec(nameOf(kind), isSuspended) },
     contentType: MERGE_PATCH,
   });
 }
