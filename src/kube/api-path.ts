@@ -49,6 +49,8 @@ export const TOKEN_REVIEWS = '/apis/authentication.k8s.io/v1/tokenreviews';
 
 export const SUBJECT_ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
 
+export const SELF_SUBJECT_ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+
 const RESOURCE_API = '/apis/resource.k8s.io/v1';
 
 export const ALL_RESOURCE_SLICES = `${RESOURCE_API}/resourceslices`;

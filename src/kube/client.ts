@@ -3,7 +3,7 @@ import { request as httpsRequest } from 'node:https';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import type { Clock } from '../host/clock.js';
-import { KEEP_ALIVE_MS, type Credentials } from './credentials.js';
+import { KEEP_ALIVE_MS, type Access, type Credentials } from './credentials.js';
 import { failure, failureOf, type KubeFailure } from './failure.js';
 import { ServerTime } from './server-time.js';
 
@@ -100,6 +100,21 @@ export class KubeClient implements KubeApi {
     const again = first.code === 'unauthorized' || (first.stale === true && request.method !== 'POST');
     if (first.code === 'unauthorized') this.#options.credentials.distrust();
     return again ? this.#once(request) : first;
+  }
+
+  /** The same API server, asked with a bearer token alone instead of this client's credentials. */
+  withToken(token: string): KubeApi {
+    const { credentials } = this.#options;
+    const access = async (): Promise<Access> => {
+      const { plainAgent } = await credentials.access();
+      if (plainAgent === undefined) throw new Error('no connection without a client certificate through a proxy');
+      return { agent: plainAgent, plainAgent, headers: { authorization: `Bearer ${token}` } };
+    };
+    const none = (): void => undefined;
+    return new KubeClient({
+      ...this.#options,
+      credentials: { server: credentials.server, access, distrust: none, close: none },
+    });
   }
 
   /** Opens a watch; `idleMs` ends a connection without data, which TCP alone detects after minutes. */

@@ -9,6 +9,8 @@ import type { Clock } from '../host/clock.js';
 export interface Access {
   readonly agent: HttpAgent | HttpsAgent;
   readonly headers: Readonly<Record<string, string>>;
+  /** Makes connections without a client certificate, for callers with a token of their own; absent if it cannot. */
+  readonly plainAgent?: HttpAgent | HttpsAgent;
 }
 
 /** Access to one API server. Tokens and certificates change, so it is read before every request. */
@@ -55,10 +57,8 @@ export async function inClusterCredentials(options: InClusterOptions): Promise<C
       readFile(join(directory, 'token'), 'utf8'),
       readFile(join(directory, 'ca.crt'), 'utf8'),
     ]);
-    return {
-      agent: agents.for(ca, () => new HttpsAgent({ ca, keepAlive: true, keepAliveMsecs: KEEP_ALIVE_MS })),
-      headers: { authorization: `Bearer ${token.trim()}` },
-    };
+    const agent = agents.for(ca, () => new HttpsAgent({ ca, keepAlive: true, keepAliveMsecs: KEEP_ALIVE_MS }));
+    return { agent, headers: { authorization: `Bearer ${token.trim()}` }, plainAgent: agent };
   };
   const source = rereading(read, options.clock);
   await source.access();
@@ -113,7 +113,7 @@ export async function kubeconfigCredentials(
     });
     const basic: Record<string, string> =
       auth === undefined ? {} : { authorization: `Basic ${Buffer.from(auth).toString('base64')}` };
-    return { agent, headers: { ...headers, ...basic } };
+    return { agent, headers: { ...headers, ...basic }, ...withoutCertificate(agent) };
   };
   const source = rereading(read, clock);
   await source.access();
@@ -129,6 +129,14 @@ function kept(agent: HttpAgent): Access['agent'] {
   if (agent.constructor === HttpsAgent)
     return new HttpsAgent({ ...(agent as HttpsAgent).options, keepAlive: true, keepAliveMsecs: KEEP_ALIVE_MS });
   return agent.constructor === HttpAgent ? new HttpAgent({ keepAlive: true, keepAliveMsecs: KEEP_ALIVE_MS }) : agent;
+}
+
+/** An agent that trusts the same servers and opens a connection per request, without a certificate of its own. */
+function withoutCertificate(agent: Access['agent']): Pick<Access, 'plainAgent'> {
+  if (agent.constructor === HttpAgent) return { plainAgent: agent };
+  if (agent.constructor !== HttpsAgent) return {};
+  const { ca, rejectUnauthorized, servername } = agent.options;
+  return { plainAgent: new HttpsAgent({ ca, rejectUnauthorized, servername }) };
 }
 
 /** Values that the library sets: headers, an agent, and the agent's certificates. */

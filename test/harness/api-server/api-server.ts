@@ -30,7 +30,7 @@ export interface ApiServerOptions {
   readonly tokens?: ReadonlyMap<string, string>;
   /** False refuses with 403. */
   readonly authorize?: (user: string, request: ApiRequest) => boolean;
-  /** Answers TokenReviews and SubjectAccessReviews; without it they are unknown paths. */
+  /** Answers TokenReviews, SubjectAccessReviews and those about the caller; without it they are unknown paths. */
   readonly reviews?: Reviews;
   /** Real servers send a bookmark about once a minute. */
   readonly bookmarkPeriodMs?: number;
@@ -290,7 +290,7 @@ export class ApiServer {
   async #answer(incoming: IncomingMessage, response: ServerResponse, body: string): Promise<void> {
     const url = new URL(incoming.url ?? '/', 'http://server');
     const user = this.#userOf(incoming);
-    const review = this.#options.reviews === undefined ? null : reviewed(this.#options.reviews, url.pathname, body);
+    const review = this.#options.reviews === undefined ? null : reviewed(this.#options.reviews, url.pathname, body, user);
     if (review !== null) {
       this.reviewed += 1;
       return send(response, 201, review);

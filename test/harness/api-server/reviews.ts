@@ -20,10 +20,14 @@ export interface Reviews {
 
 const TOKEN_REVIEWS = '/apis/authentication.k8s.io/v1/tokenreviews';
 const SUBJECT_ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+const SELF_SUBJECT_ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
-/** The answer to a review; null for another path. Nothing is stored: the answer is the request with a status. */
-export function reviewed({ tokens, allows }: Reviews, path: string, body: string): object | null {
-  if (path !== TOKEN_REVIEWS && path !== SUBJECT_ACCESS_REVIEWS) return null;
+/**
+ * The answer to a review that `caller` sent; null for another path. Nothing is stored: the answer is the request with a
+ * status.
+ */
+export function reviewed({ tokens, allows }: Reviews, path: string, body: string, caller: string): object | null {
+  if (![TOKEN_REVIEWS, SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_ACCESS_REVIEWS].includes(path)) return null;
   const review = record(JSON.parse(body));
   const spec = record(review.spec);
   if (path === TOKEN_REVIEWS) {
@@ -43,6 +47,7 @@ export function reviewed({ tokens, allows }: Reviews, path: string, body: string
     namespace: text(namespace),
     path: text(url),
   };
+  if (path === SELF_SUBJECT_ACCESS_REVIEWS) return { ...review, status: { allowed: allows(caller, access) } };
   const known = list(spec.groups).includes('system:authenticated');
   return { ...review, status: { allowed: known && allows(text(spec.user), access) } };
 }
