@@ -1,17 +1,15 @@
-import { constants } from 'node:fs';
-import { access } from 'node:fs/promises';
 import { Command, Option } from 'commander';
-import { fileReason } from '../host/file-reason.js';
 import { buildConsole } from '../console/run.js';
 import type { LogLevel } from '../host/log.js';
 import { StartupError } from '../host/startup-error.js';
 import { AGENT_NAMESPACE } from '../kube/agent-pods.js';
 import { flagsKubeconfig, operatorsKubeconfig } from '../kube/operators-kubeconfig.js';
 import { readClusterLedger } from '../quota-controller/ledger/cluster-ledger.js';
-import { hostAndPort, httpUrl } from './flag-values.js';
+import { hostAndPort } from './flag-values.js';
+import { addPrometheusOptions, prometheusOf, type PrometheusFlags } from './prometheus-options.js';
 import { logLevelOption, serveUntilSignal } from './serve.js';
 
-interface Options {
+interface Options extends PrometheusFlags {
   readonly address: { readonly host: string; readonly port: number };
   readonly kubeconfig?: string;
   readonly tokenReview: boolean;
@@ -19,15 +17,12 @@ interface Options {
   readonly tlsPrivateKeyFile?: string;
   readonly clusterName: string;
   readonly agentNamespace: string;
-  readonly prometheusUrl?: URL;
-  readonly prometheusCaFile?: string;
-  readonly prometheusTokenFile?: string;
   readonly logLevel: LogLevel;
 }
 
 /** `gpu-manager console`: the whole cluster in a browser. */
 export function consoleCommand(): Command {
-  return new Command('console')
+  const command = new Command('console')
     .description('serve a page of the whole cluster: nodes, GPUs, slices, pods, waiting pods and why')
     .addOption(
       new Option('--address <host:port>', 'address to listen on')
@@ -45,14 +40,8 @@ export function consoleCommand(): Command {
     .option('--tls-cert-file <file>', 'serve HTTPS with this certificate (PEM)')
     .option('--tls-private-key-file <file>', 'private key of the TLS certificate (PEM)')
     .option('--cluster-name <name>', 'name of the cluster at the top of the page', 'Cluster')
-    .option('--agent-namespace <name>', 'namespace of the agents', AGENT_NAMESPACE)
-    .addOption(
-      new Option('--prometheus-url <url>', 'show history from this Prometheus, which scrapes the agents').argParser(
-        httpUrl,
-      ),
-    )
-    .option('--prometheus-ca-file <file>', 'certificate authorities of Prometheus (PEM)')
-    .option('--prometheus-token-file <file>', 'bearer token for Prometheus, read for every query')
+    .option('--agent-namespace <name>', 'namespace of the agents', AGENT_NAMESPACE);
+  return addPrometheusOptions(command, 'show history and GPU-hours from this Prometheus, which scrapes the agents')
     .addOption(logLevelOption())
     .action(serve);
 }
@@ -61,17 +50,7 @@ async function serve(options: Options): Promise<void> {
   const { address, kubeconfig, tokenReview, clusterName, tlsCertFile: certFile, tlsPrivateKeyFile: keyFile } = options;
   if ((certFile === undefined) !== (keyFile === undefined))
     throw new StartupError('--tls-cert-file and --tls-private-key-file must be given together');
-  const { prometheusUrl, prometheusCaFile, prometheusTokenFile } = options;
-  for (const [flag, file] of [
-    ['--prometheus-ca-file', prometheusCaFile],
-    ['--prometheus-token-file', prometheusTokenFile],
-  ] as const) {
-    if (file === undefined) continue;
-    if (prometheusUrl === undefined) throw new StartupError(`${flag} needs --prometheus-url`);
-    await access(file, constants.R_OK).catch((error: unknown) => {
-      throw new StartupError(`${flag} cannot be read: ${fileReason(error)}`);
-    });
-  }
+  const prometheus = await prometheusOf(options);
   await serveUntilSignal(options.logLevel, async (log) => {
     const { parts } = await buildConsole(
       {
@@ -82,10 +61,7 @@ async function serve(options: Options): Promise<void> {
         tls: certFile === undefined || keyFile === undefined ? null : { certFile, keyFile },
         clusterName,
         agentNamespace: options.agentNamespace,
-        prometheus:
-          prometheusUrl === undefined
-            ? null
-            : { url: prometheusUrl, caFile: prometheusCaFile ?? null, tokenFile: prometheusTokenFile ?? null },
+        prometheus,
       },
       log,
       readClusterLedger,

@@ -31,12 +31,24 @@ export interface Series {
   readonly values: readonly (number | null)[];
 }
 
-export type RangeAnswer =
-  | { readonly ok: true; readonly series: readonly Series[] }
-  /** A sentence. */
-  | { readonly ok: false; readonly reason: string };
+/** Why there is no answer, as a sentence. */
+interface NoAnswer {
+  readonly ok: false;
+  readonly reason: string;
+}
 
-/** Answers contain at most this number of series; further ones are dropped. */
+export type RangeAnswer = { readonly ok: true; readonly series: readonly Series[] } | NoAnswer;
+
+/** A value at one moment. */
+export interface Sample {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+export type InstantAnswer = { readonly ok: true; readonly samples: readonly Sample[] } | NoAnswer;
+
+const TIMEOUT_MS = 5_000;
+/** Answers of range queries contain at most this number of series; further ones are dropped. */
 export const MAX_SERIES = 64;
 
 /** A reader of Prometheus' HTTP API, or of a server that answers like it. It follows no redirects and never rejects. */
@@ -48,7 +60,7 @@ export class Prometheus {
   }
 
   async range({ query, endMs, stepMs, points }: RangeQuery): Promise<RangeAnswer> {
-    const { timeoutMs = 5_000 } = this.#options;
+    const { timeoutMs = TIMEOUT_MS } = this.#options;
     const startMs = endMs - (points - 1) * stepMs;
     const parameters = new URLSearchParams({
       query,
@@ -58,10 +70,46 @@ export class Prometheus {
       timeout: `${timeoutMs}ms`,
       limit: String(MAX_SERIES),
     });
+    const answer = await this.#ask(`query_range?${parameters.toString()}`, 'matrix');
+    if (!answer.ok) return answer;
+    const series = answer.result.slice(0, MAX_SERIES).map((one) => {
+      const { metric, values } = record(one);
+      return placed({ labels: texts(metric), pairs: list(values) }, startMs, stepMs, points);
+    });
+    return { ok: true, series };
+  }
+
+  /** The values of a query at one moment. */
+  async instant(query: string, atMs: number): Promise<InstantAnswer> {
+    const { timeoutMs = TIMEOUT_MS } = this.#options;
+    const parameters = new URLSearchParams({ query, time: String(atMs / 1_000), timeout: `${timeoutMs}ms` });
+    const answer = await this.#ask(`query?${parameters.toString()}`, 'vector');
+    if (!answer.ok) return answer;
+    const samples = answer.result.flatMap((one) => {
+      const { metric, value } = record(one);
+      const number = numberOf(list(value)[1]);
+      return number === null ? [] : [{ labels: texts(metric), value: number }];
+    });
+    return { ok: true, samples };
+  }
+
+  /** How long it keeps samples, in its own words, such as `15d`; null if it does not say. */
+  async retention(): Promise<string | null> {
     try {
-      const { status, body } = await this.#get(`api/v1/query_range?${parameters.toString()}`, timeoutMs);
-      const series = readSeries(status, body);
-      return { ok: true, series: series.slice(0, MAX_SERIES).map((one) => placed(one, startMs, stepMs, points)) };
+      const { body } = await this.#get('api/v1/status/runtimeinfo');
+      return text(record(record(JSON.parse(body)).data).storageRetention) || null;
+    } catch {
+      return null;
+    }
+  }
+
+  async #ask(
+    path: string,
+    type: 'matrix' | 'vector',
+  ): Promise<{ readonly ok: true; readonly result: readonly unknown[] } | NoAnswer> {
+    try {
+      const { status, body } = await this.#get(`api/v1/${path}`);
+      return { ok: true, result: readResult(status, body, type) };
     } catch (error) {
       const { message, code } = error as NodeJS.ErrnoException;
       return {
@@ -71,8 +119,8 @@ export class Prometheus {
     }
   }
 
-  async #get(path: string, timeoutMs: number): Promise<{ readonly status: number; readonly body: string }> {
-    const { url, caFile, tokenFile, largestBytes = 4 * 1024 * 1024 } = this.#options;
+  async #get(path: string): Promise<{ readonly status: number; readonly body: string }> {
+    const { url, caFile, tokenFile, timeoutMs = TIMEOUT_MS, largestBytes = 4 * 1024 * 1024 } = this.#options;
     const token = tokenFile === null ? null : (await read('--prometheus-token-file', tokenFile)).trim();
     const signal = AbortSignal.timeout(timeoutMs);
     const options: RequestOptions & { readonly ca?: string } = {
@@ -122,9 +170,9 @@ interface RawSeries {
   readonly pairs: readonly unknown[];
 }
 
-function readSeries(status: number, body: string): readonly RawSeries[] {
+function readResult(status: number, body: string, type: string): readonly unknown[] {
   if (status === 401 || status === 403)
-    throw new PrometheusFailure(`Prometheus refuses the console (${status}): check --prometheus-token-file`);
+    throw new PrometheusFailure(`Prometheus refuses the token (${status}): check --prometheus-token-file`);
   let document;
   try {
     document = record(JSON.parse(body));
@@ -136,11 +184,15 @@ function readSeries(status: number, body: string): readonly RawSeries[] {
       `Prometheus refuses the query: ${text(document.error).slice(0, 200) || text(document.errorType)}`,
     );
   const { resultType, result } = record(document.data);
-  if (status !== 200 || document.status !== 'success' || resultType !== 'matrix' || !Array.isArray(result))
+  if (status !== 200 || document.status !== 'success' || resultType !== type || !Array.isArray(result))
     throw new PrometheusFailure(`no API of Prometheus answers there (status ${status}): check --prometheus-url`);
-  return list(result)
-    .map(record)
-    .map(({ metric, values }) => ({ labels: texts(metric), pairs: list(values) }));
+  return list(result);
+}
+
+/** Values are texts; null for one that is no finite number. */
+function numberOf(value: unknown): number | null {
+  const number = typeof value === 'string' && value !== '' ? Number(value) : NaN;
+  return Number.isFinite(number) ? number : null;
 }
 
 function placed({ labels, pairs }: RawSeries, startMs: number, stepMs: number, points: number): Series {
@@ -148,8 +200,8 @@ function placed({ labels, pairs }: RawSeries, startMs: number, stepMs: number, p
   for (const pair of pairs) {
     const [seconds, value] = list(pair);
     const at = Math.round((Number(seconds) * 1_000 - startMs) / stepMs);
-    const number = typeof value === 'string' && value !== '' ? Number(value) : NaN;
-    if (at >= 0 && at < points && Number.isFinite(number)) values[at] = number;
+    const number = numberOf(value);
+    if (at >= 0 && at < points && number !== null) values[at] = number;
   }
   return { labels, values };
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../host/clock.js';
-import type { KubeApi } from '../kube/client.js';
+import type { KubeApi, KubeClient } from '../kube/client.js';
 import {
   mayUser,
   userOfToken,
@@ -14,6 +14,8 @@ import { EVERYTHING, LISTED_RESOURCES, type Scope, type SeenNamespaces } from '.
 /** A caller whose token is known. */
 export interface Reader {
   readonly name: string;
+  /** The API server, asked with the rights of this caller. */
+  readonly api: KubeApi;
   /**
    * The tables that it may see now; otherwise whether the token is no longer known, or the API server does not
    * answer.
@@ -38,18 +40,21 @@ const MAX_ANSWERS = 100_000;
 const MAX_REVIEWS = 16;
 const QUESTIONS_AT_ONCE = 8;
 
-/** Every caller sees everything that the console sees. */
-export const OPEN_READERS: Readers = {
-  reader: () =>
-    Promise.resolve({ kind: 'reader', reader: { name: 'anyone', scope: () => Promise.resolve(EVERYTHING) } }),
-};
+/** Every caller sees and may do everything that the console may. */
+export function openReaders(api: KubeApi): Readers {
+  const reader: Reader = { name: 'anyone', api, scope: () => Promise.resolve(EVERYTHING) };
+  return { reader: () => Promise.resolve({ kind: 'reader', reader }) };
+}
+
+/** An API server that takes the tokens of its users too. */
+export type TokenApi = KubeApi & Pick<KubeClient, 'withToken'>;
 
 /**
  * Readers are users of the cluster: TokenReview identifies them, and SubjectAccessReview decides which objects they may
  * list. A reader sees a row if it may list the objects that the row is made from.
  */
 export class ClusterReaders implements Readers {
-  readonly #api: KubeApi;
+  readonly #api: TokenApi;
   readonly #clock: Clock;
   readonly #namespaces: () => ReadonlyMap<TableName, ReadonlySet<string>>;
   readonly #users = new Map<string, { readonly answer: UserAnswer; readonly untilMs: number }>();
@@ -57,7 +62,7 @@ export class ClusterReaders implements Readers {
   #reviews = 0;
 
   /** `namespaces`: those that have something to show, by table. */
-  constructor(api: KubeApi, clock: Clock, namespaces: () => ReadonlyMap<TableName, ReadonlySet<string>>) {
+  constructor(api: TokenApi, clock: Clock, namespaces: () => ReadonlyMap<TableName, ReadonlySet<string>>) {
     this.#api = api;
     this.#clock = clock;
     this.#namespaces = namespaces;
@@ -72,7 +77,7 @@ export class ClusterReaders implements Readers {
       const now = await this.#userOf(token);
       return now.kind === 'user' ? ((await this.#scopeOf(now.user)) ?? 'unavailable') : now.kind;
     };
-    return { kind: 'reader', reader: { name: answer.user.name, scope } };
+    return { kind: 'reader', reader: { name: answer.user.name, api: this.#api.withToken(token), scope } };
   }
 
   async #userOf(token: string): Promise<UserAnswer> {

@@ -22,8 +22,9 @@ import { Explanations } from './explanations.js';
 import { History } from './history.js';
 import { NodeDocuments } from './node-documents.js';
 import { Prometheus, type PrometheusOptions } from './prometheus.js';
-import { ClusterReaders, OPEN_READERS } from './readers.js';
+import { ClusterReaders, openReaders } from './readers.js';
 import { Shapes, type ShapesOptions } from './shapes.js';
+import { Usage } from './usage.js';
 
 export interface ConsoleConfig {
   readonly address: string;
@@ -72,17 +73,22 @@ export async function buildConsole(
   });
   const reader = new AgentReader({ api: client, clock });
   const use = new ClusterUse({ reader, model, isWatched: () => feed.readers > 0, clock });
+  const prometheus = config.prometheus === null ? null : new Prometheus(config.prometheus);
+  const usage = new Usage({ reader, model, prometheus, clock });
+  const namespaces = (): ReturnType<ClusterModel['namespaces']> => {
+    const present = model.namespaces();
+    return new Map([...present, ['pods', new Set([...(present.get('pods') ?? []), ...usage.namespaces])]]);
+  };
   const server = new ConsoleServer({
-    ...{ address, port, model, feed, log },
+    ...{ address, port, model, feed, usage, log },
     documents: new NodeDocuments({
       ...{ reader, clock },
       agentOf: (node) => model.agentOf(node),
     }),
     explanations: new Explanations({ api: client, clock }),
     shapes: new Shapes({ api: client, clock, readLedger }),
-    history:
-      config.prometheus === null ? null : new History({ prometheus: new Prometheus(config.prometheus), model, clock }),
-    readers: tokenReview ? new ClusterReaders(api, clock, () => model.namespaces()) : OPEN_READERS,
+    history: prometheus === null ? null : new History({ prometheus, model, clock }),
+    readers: tokenReview ? new ClusterReaders(client, clock, namespaces) : openReaders(client),
     notReady: () => (watch.synced ? [] : ['the cluster has not been listed yet']),
     page: await readPageFiles(CONSOLE_PAGE),
     certificate: await certificateOf(config, log),

@@ -7,6 +7,9 @@ import { runPod, startedNode } from '../agent/node.js';
 import { simplePod } from '../agent/pods.js';
 import { runningConsole } from './fixture.js';
 
+/** As clouds name them. */
+const CLOUD_NODE = 'gke-production-europe-west4-a100-pool-8x-7f3c9a1b-x2kd.c.a-project-of-us.internal';
+
 const skip = noBrowser;
 test('the console shows the cluster', { skip }, async (t) => {
   t.test('nodes, GPUs and slices appear, and changes within seconds', async (t) => {
@@ -109,6 +112,8 @@ test('the console shows the cluster', { skip }, async (t) => {
     t.test(`a cluster fits the window: ${name}`, async (t) => {
       const console = await runningConsole(t, (server) => {
         for (const { resource, object } of clusterObjects(40, 2)) server.seed(resource, object);
+        server.seed('nodes', nodeObject(CLOUD_NODE, { gpus: 8, unhealthy: { 3: 'fallen off the bus' } }));
+        server.seed('pods', podObject('a-pod-of-a-statefulset-with-a-long-name-0', { node: CLOUD_NODE, gpus: [0] }));
         server.seed(
           'pods',
           podObject('llm-train-0', {
@@ -120,7 +125,7 @@ test('the console shows the cluster', { skip }, async (t) => {
         );
       });
       const { page, complaints } = await openConsole(console, 'operator', options);
-      await page.locator('a.node').nth(39).waitFor();
+      await page.locator('a.node').nth(40).waitFor();
       await page.locator('.bars .segment').first().waitFor();
       for (const scheme of SCHEMES) {
         await page.emulateMedia({ colorScheme: scheme });
@@ -132,6 +137,16 @@ test('the console shows the cluster', { skip }, async (t) => {
             `${tab} does not scroll sideways`,
           );
           await keep(page, `console-${name}-${scheme}-${tab || 'nodes'}`);
+        }
+        for (const [view, shows] of [
+          [`node/${CLOUD_NODE}`, '.wide-bars .track'],
+          ['pod/default-a-pod-of-a-statefulset-with-a-long-name-0', '.facts'],
+          ['usage/node/24h', '.usage .note'],
+        ] as const) {
+          await page.evaluate(`location.hash = '#/${view}'`);
+          await page.locator(shows).first().waitFor();
+          t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), `${view} does not either`);
+          await keep(page, `console-${name}-${scheme}-${view.split('/')[0]}`);
         }
       }
       t.same(complaints(), []);

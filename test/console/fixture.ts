@@ -29,7 +29,22 @@ const USERS: Readonly<Record<string, (access: ReviewedAccess) => boolean>> = {
   // Lists quota groups alone, and consumers without what the arbitrator decided.
   accountant: ({ group, resource }) =>
     group === 'quota.gpu-manager.io' && ['bizgroupresourcequotas', 'consumers'].includes(resource),
+  // Lists pods of one namespace, and may change its workloads.
+  owner: ({ verb, resource, namespace }) =>
+    namespace === 'research' &&
+    (resource === 'pods'
+      ? verb === 'list'
+      : ['jobs', 'deployments'].includes(resource) && ['get', 'patch'].includes(verb)),
   stranger: () => false,
+};
+
+/** An API server that knows the users by their tokens, and decides about each request by their rights. */
+export const STRICT: ApiServerOptions = {
+  tokens: new Map(['console', ...Object.keys(USERS)].map((name) => [name, name])),
+  authorize: (user, { verb, type: { group, plural: resource }, namespace }) =>
+    user === 'console'
+      ? ['get', 'list', 'watch'].includes(verb)
+      : (USERS[user]?.({ verb, group, resource, namespace: namespace ?? '', path: '' }) ?? false),
 };
 
 export const REVIEWS: ApiServerOptions['reviews'] = {
@@ -49,8 +64,9 @@ export async function runningConsole(
   t: Scope,
   seed: (server: ApiServer) => void,
   config: Partial<ConsoleConfig> = {},
+  options: ApiServerOptions = {},
 ): Promise<RunningConsole> {
-  const server = new ApiServer({ reviews: REVIEWS });
+  const server = new ApiServer({ reviews: REVIEWS, ...options });
   await server.start();
   t.teardown(() => server.stop());
   seed(server);

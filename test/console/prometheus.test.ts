@@ -3,6 +3,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { History, type HistoryAnswer } from '../../src/console/history.js';
+import type { UsageBy } from '../../src/console/gpu-hours.js';
+import { hoursOfPrometheus } from '../../src/console/prometheus-hours.js';
 import { Prometheus, MAX_SERIES } from '../../src/console/prometheus.js';
 import { EVERYTHING } from '../../src/console/scope.js';
 import { METRICS } from '../../src/agent/display/metrics.js';
@@ -65,7 +67,7 @@ test('a Prometheus that is away or answers something else gives a sentence', asy
   t.match(await reasonOf(await answers(200, '<html>sign in</html>')), wrong);
   t.match(await reasonOf(await answers(200, '{"status":"success","data":{"resultType":"vector","result":[]}}')), wrong);
   t.match(await reasonOf(await answers(200, '[]')), wrong);
-  t.match(await reasonOf(await answers(401, 'Unauthorized')), /refuses the console \(401\): check --prometheus-token/);
+  t.match(await reasonOf(await answers(401, 'Unauthorized')), /refuses the token \(401\): check --prometheus-token/);
   t.match(await reasonOf(await answers(200, 'x'.repeat(2_000)), { largestBytes: 1_000 }), /has more than 1000 bytes/);
   const silent = await listening(t, () => undefined);
   t.equal(await reasonOf(silent, { timeoutMs: 50 }), 'Prometheus has not answered within 0.05 s');
@@ -224,6 +226,18 @@ test(
       ['vgpu_container_limit_ratio', container, 0.3],
       ['vgpu_container_memory_used_bytes', container, 20],
       ['vgpu_container_memory_limit_bytes', container, 40],
+      ...[1, 2].flatMap((at): readonly [string, string, number][] => {
+        const instance = `instance="10.0.0.${at}:5678"`;
+        const labels = `${instance},namespace="team-${at}",pod="train",container="main"`;
+        return [
+          ['vgpu_gpus', `{${instance}}`, 2],
+          ['vgpu_build_info', `{${instance},version="1",node="gpu-node-${at}"}`, 1],
+          ['vgpu_allocation_info', `{${labels},allocation="${at}",quota_group="${at === 1 ? 'science' : ''}"}`, 1],
+          ['vgpu_container_requested_ratio', `{${labels},gpu="0"}`, 0.5],
+          ['vgpu_container_requested_ratio', `{${labels},gpu="1"}`, 1],
+          ['vgpu_container_used_ratio', `{${labels},gpu="0"}`, 0.3],
+        ];
+      }),
     ].flatMap(([name, labels, value]) => [
       `# TYPE ${name} gauge`,
       ...moments.map((seconds) => `${name}${labels} ${value} ${seconds}`),
@@ -290,5 +304,26 @@ test(
       ['GPUs in use', 0.2],
       ['Memory in use', 20],
     ]);
+    const hours = async (by: UsageBy) => {
+      const question = { by, forMs: 86_400_000, namespaces: ['team-1', 'team-2'] };
+      const answer = await hoursOfPrometheus(new Prometheus({ url, ...NO_FILES }), question, now * 1_000);
+      if (!answer.ok) throw new Error(answer.reason);
+      t.ok(Math.abs(answer.usage.fromMs / 1_000 - (moments[0] ?? 0)) <= 60, 'it says from when it knows');
+      return answer.usage.rows.map(({ name, allocatedGpuHours: allocated, usedPart, pods }) => [
+        ...[name, Math.round(allocated * 10) / 10, usedPart, pods],
+      ]);
+    };
+    for (const [by, names] of [
+      ['namespace', ['team-1', 'team-2']],
+      ['pod', ['team-1/train', 'team-2/train']],
+      ['node', ['gpu-node-1', 'gpu-node-2']],
+      ['group', ['(no group)', 'science']],
+    ] as const)
+      t.same(
+        await hours(by),
+        names.map((name) => [name, 1.5, 0.2, 1]),
+        by,
+      );
+    t.match(await new Prometheus({ url, ...NO_FILES }).retention(), /^15d$/);
   },
 );

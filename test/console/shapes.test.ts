@@ -71,6 +71,11 @@ test('the shapes of a group are those of quota top shapes', async (t) => {
       group: 'vision',
       podSets: [{ count: 1, requests: { 'nvidia.com/gpu': gpus } }],
     });
+  await engine.admit({
+    workload: { kind: 'Deployment.apps', namespace: 'research', name: 'stopped' },
+    group: 'vision',
+    podSets: [{ count: 0, requests: { 'nvidia.com/gpu': 1 } }],
+  });
   const ledger = await readClusterLedger(client, systemClock);
   const statuses = statusesOf(ledger, null, Date.now());
   const top = topShapes(
@@ -92,11 +97,12 @@ test('the shapes of a group are those of quota top shapes', async (t) => {
     [
       ['research', 'Job', 'large', [`${key}=3`]],
       ['research', 'Job', 'small', [`${key}=1`]],
+      ['research', 'Deployment', 'stopped', []],
     ],
-    'its workloads, the largest first',
+    'its workloads, the largest first, and what is stopped last',
   );
   const accountant = await shapes(console, '?group=company', 'accountant');
-  t.match(accountant, { workloads: [], moreWorkloads: 2 });
+  t.match(accountant, { workloads: [], moreWorkloads: 3 });
   t.notMatch(JSON.stringify(accountant), /small|large/, 'names of namespaces that the reader may not see');
   t.same((await shapes(console, '?group=nothing')).shapes, []);
 });

@@ -1,10 +1,17 @@
+import { readFile } from 'node:fs/promises';
 import { test } from 'tap';
 import type { Page } from 'playwright-core';
+import { systemClock } from '../../src/host/clock.js';
+import { createEngine } from '../../src/quota/index.js';
+import { KubeStore } from '../../src/quota-controller/store/kube-store.js';
+import { node, served, viewOf } from '../agent/display/fixture.js';
+import { violationsOn } from '../page/axe.js';
 import { DESKTOP, keep, noBrowser, PHONE } from '../page/browser.js';
-import { openConsole, SCHEMES } from './console-pages.js';
-import { nodeObject, podObject } from './cluster-objects.js';
+import { consolePages, openConsole, SCHEMES } from './console-pages.js';
+import { agentObject, nodeObject, podObject } from './cluster-objects.js';
 import { runningConsole } from './fixture.js';
 import { fullCluster, GPU, LONG_GROUP } from './full-cluster.js';
+import { clientTo } from '../quota-controller/setting.js';
 import { claimingPod, claimObject, eventObject, groupObject, serveClaims } from './quota-objects.js';
 
 const skip = noBrowser;
@@ -25,7 +32,7 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
       await page.locator('.tabs a[href="#/quota"]', { hasText: '4' }).waitFor();
       for (const scheme of SCHEMES) {
         await page.emulateMedia({ colorScheme: scheme });
-        for (const view of ['quota', 'shares', 'events', 'claims']) {
+        for (const view of ['quota', 'shares', 'events', 'claims', 'usage']) {
           await show(page, view);
           t.ok(
             await page.evaluate('document.documentElement.scrollWidth <= innerWidth'),
@@ -133,6 +140,88 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
       /default\/notebook: 30 cores, claim shared/,
     );
     t.same(complaints(), []);
+  });
+
+  t.test('usage: GPU-hours by what the reader chooses, in the address, and as a file', async (t) => {
+    const containers = ['research', 'vision'].map((namespace, at) => ({
+      ...{ namespace, pod: 'train', podUid: namespace, container: 'main', gpus: [0] },
+      ...{ allocatedSeconds: 36_000 / (at + 1), usedSeconds: 9_000, throttledSeconds: 0 },
+    }));
+    const use = { hours: async (fromMs: number) => ({ fromMs, containers }), minutes: () => [] };
+    const agent = await served(
+      t,
+      viewOf(() => node({ gpus: [] })),
+      { use },
+    );
+    const console = await runningConsole(t, (server) => {
+      fullCluster(server);
+      server.seed('pods', agentObject('gpu-node-1'));
+      server.reach = () => agent.server.port;
+    });
+    const { page, complaints } = await openConsole(console, 'operator', DESKTOP, '/#/usage');
+    await page.locator('.usage tbody tr').nth(1).waitFor();
+    t.match(await page.locator('.usage tbody tr').allTextContents(), [/^research102\.51 25 %$/, /^vision52\.51 50 %$/]);
+    await page.locator('.ranges a', { hasText: '7 days' }).click();
+    await page.locator('.ranges a', { hasText: 'Pod' }).click();
+    await page.locator('.usage tbody tr', { hasText: 'vision/train' }).waitFor();
+    t.match(page.url(), /#\/usage\/pod\/7d$/);
+    await page.locator('#filter').fill('research');
+    t.equal(await page.locator('.usage tbody tr').count(), 1);
+    await page.locator('#filter').fill('');
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.locator('button', { hasText: 'CSV' }).click(),
+    ]);
+    t.equal(file.suggestedFilename(), 'usage-pod-7d.csv');
+    t.match(await readFile(await file.path(), 'utf8'), /^POD,ALLOCATED.*\r\nresearch\/train,10,2\.5,25 %,1,/);
+    t.same(complaints(), []);
+  });
+
+  t.test('a workload of a group is stopped and resumed in a dialog that says what it does', async (t) => {
+    const reviews = { tokens: new Map<string, string>(), allows: () => true };
+    const console = await runningConsole(
+      t,
+      (server) => {
+        fullCluster(server);
+        server.seed('deployments', { metadata: { name: 'serve', namespace: 'default' }, spec: { replicas: 2 } });
+      },
+      { tokenReview: false },
+      { reviews },
+    );
+    const client = clientTo(console.server.url);
+    t.teardown(() => client.close());
+    const store = new KubeStore({ api: client, clock: systemClock });
+    const engine = await createEngine({ store, clock: () => Date.now() });
+    t.teardown(() => engine.close());
+    await engine.createGroup({ name: 'team', hard: { gpus: 8 } });
+    const admit = (count: number) =>
+      engine.admit({
+        workload: { kind: 'Deployment.apps', namespace: 'default', name: 'serve' },
+        group: 'team',
+        podSets: [{ count, requests: { 'nvidia.com/gpu': 1 } }],
+      });
+    await admit(2);
+    console.server.seed('bizgroupresourcequotas', groupObject('team', { hard: { gpus: '8' } }));
+    const { page, complaints } = await consolePages.open(console.base, '/#/quota/team', DESKTOP);
+    await page.locator('button.switch', { hasText: 'Stop…' }).click();
+    await page.locator('#switch h2', { hasText: 'Stop Deployment default/serve?' }).waitFor();
+    t.match(
+      await page.locator('#switch').textContent(),
+      /from 2 replicas to 0; .*Its pods end: .*is lost.*StopCancel$/,
+    );
+    t.same(await violationsOn(page), []);
+    await page.keyboard.press('Enter');
+    await page.locator('#switch', { hasText: 'It stops: its pods end now.' }).waitFor();
+    t.match(console.server.read('deployments', 'default', 'serve'), { spec: { replicas: 0 } });
+    await page.keyboard.press('Escape');
+    await page.locator('dialog[open]').waitFor({ state: 'detached' });
+    await page.locator('button.switch').click();
+    await page.locator('#switch h2', { hasText: 'Resume Deployment default/serve?' }).waitFor();
+    await page.locator('#switch .act').click();
+    await page.locator('#switch', { hasText: 'It runs again' }).waitFor();
+    t.match(console.server.read('deployments', 'default', 'serve'), { spec: { replicas: 2 } });
+    await page.locator('#switch button', { hasText: 'Close' }).click();
+    t.same(complaints, []);
   });
 
   t.test('pods that share a claim share its part of the bar of a GPU', async (t) => {

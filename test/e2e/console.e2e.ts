@@ -260,7 +260,7 @@ test('the account of the manifests may do what the console needs, and no more', 
 });
 
 test(
-  'a policy keeps the account of the console to one path of agents',
+  'a policy keeps the account of the console to two paths of agents',
   { skip: cluster.version.atLeast(30) ? false : 'needs Kubernetes 1.30' },
   async (t) => {
     const proxy = await kubectlProxy(kubeconfigOf('console'));
@@ -270,10 +270,11 @@ test(
       });
       return `${answer.status} ${await answer.text()}`;
     };
-    const refused = /^4\d\d .*the console reads \/api\/node of agents only/s;
+    const refused = /^4\d\d .*the console reads \/api\/node and \/api\/use of agents only/s;
     const agentPod = await agentPodName();
     await until('the policy to count', async () => refused.test(await read(`${agentPod}:${AGENT_PORT}`, '/metrics')));
     t.match(await read(`${agentPod}:${AGENT_PORT}`, '/api/node'), /^200 .*"allocations"/s);
+    t.match(await read(`${agentPod}:${AGENT_PORT}`, '/api/use?since=1'), /^200 .*"containers"/s);
     t.match(await read(`${agentPod}:${AGENT_PORT}`, '/api/node/../events'), refused);
     t.match(await read(`console:${CONSOLE_PORT}`, '/api/node'), refused);
   },

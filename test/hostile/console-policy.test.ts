@@ -22,9 +22,10 @@ function admits(name: string, target: string, username = 'system:serviceaccount:
   return !spec.matchConditions.every(isTrue) || spec.validations.every(isTrue);
 }
 
-test('the console reads one path of agents, and of no other pod', (t) => {
+test('the console reads two paths of agents, and of no other pod', (t) => {
   t.ok(admits('https:gpu-manager-x7k2p:5678', '/api/node'));
   t.ok(admits('gpu-manager-mig-x7k2p:5678', 'api/node'));
+  t.ok(admits('https:gpu-manager-x7k2p:5678', '/api/use'));
   for (const name of [
     'coredns-1:9153',
     'https:etcd-one:2379',

@@ -86,6 +86,7 @@ test('axe-core finds nothing on any view, light and dark', { skip: noBrowser }, 
       { hash: '#/shares', shows: '.plans li' },
       { hash: '#/events', shows: '.events .warning' },
       { hash: '#/claims', shows: 'a.claim' },
+      { hash: '#/usage', shows: '.usage .note' },
       { hash: '#/', shows: 'dialog[open]', keys: '?' },
     ];
     t.same(await violationsOfViews(page, views), []);

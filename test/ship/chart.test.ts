@@ -561,7 +561,7 @@ test('optional objects come only where they are enabled', { skip: noHelm }, (t) 
   const dashboards = made.find(
     ({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'gpu-manager-dashboards',
   ) as unknown as { readonly data: Readonly<Record<string, string>> };
-  t.same(Object.keys(dashboards.data), ['gpu-manager.json', 'gpu-manager-quota.json']);
+  t.same(Object.keys(dashboards.data), ['gpu-manager.json', 'gpu-manager-usage.json', 'gpu-manager-quota.json']);
   t.equal(dashboards.data['gpu-manager.json'], read('etc/grafana/gpu-manager.json'));
   t.end();
 });

@@ -6,10 +6,10 @@ export const NODE_METRICS: readonly NodeMetric[] = [
   {
     name: 'vgpu_build_info',
     type: 'gauge',
-    help: 'Always 1; its labels say what runs',
-    labels: ['version', 'driver_version'],
-    read: ({ snapshot }) => [
-      { labels: { version: snapshot.version, driver_version: snapshot.driverVersion ?? '' }, value: 1 },
+    help: 'Always 1; its labels say what runs, and on which node',
+    labels: ['version', 'driver_version', 'node'],
+    read: ({ snapshot: { version, driverVersion, node } }) => [
+      { labels: { version, driver_version: driverVersion ?? '', node }, value: 1 },
     ],
   },
   {
@@ -49,10 +49,10 @@ export const NODE_METRICS: readonly NodeMetric[] = [
   {
     name: 'vgpu_allocation_info',
     type: 'gauge',
-    help: 'Always 1; its labels connect an allocation id, as in logs and directories, with its container',
-    labels: ['allocation', 'namespace', 'pod', 'container'],
+    help: 'Always 1; its labels connect an allocation id, as in logs and directories, with its container and its quota group',
+    labels: ['allocation', 'namespace', 'pod', 'container', 'quota_group'],
     *read({ snapshot }) {
-      for (const { id, owners } of snapshot.allocations) {
+      for (const { id, owners, quotaGroup } of snapshot.allocations) {
         const owner = owners.at(-1);
         yield {
           labels: {
@@ -60,6 +60,7 @@ export const NODE_METRICS: readonly NodeMetric[] = [
             namespace: owner?.namespace ?? '',
             pod: owner?.pod ?? '',
             container: owner?.container ?? '',
+            quota_group: quotaGroup ?? '',
           },
           value: 1,
         };

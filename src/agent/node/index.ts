@@ -3,7 +3,6 @@ export type { Journal, JournalEntry } from './journal.js';
 export { NodeRecord } from './node-record.js';
 export { openNode } from './open-node.js';
 export type { ProcessDocument } from './process-document.js';
-export type { ContainerHours, HourlyUse } from './use-days.js';
 export { momentOf } from './use-record.js';
 export type { MinuteUse, SliceMinutes, ThrottleReason, UseRecord } from './use-record.js';
 export type {

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import type { SliceMinutes } from '../../agent/node/index.js';
+import { csv } from '../../console/csv.js';
 import { list, record } from '../../kube/json.js';
 import { outputOption, print, type Output } from '../output.js';
 import { table } from '../terminal-text.js';
 import { clusterCommand, namespaceOption, withCluster, type NamespaceOptions } from './cluster-command.js';
-import { csv } from './csv.js';
 import { duration } from './idle.js';
 import { selectedPods } from './pods.js';
 

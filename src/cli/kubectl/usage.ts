@@ -1,126 +1,109 @@
 import { Option, type Command } from 'commander';
-import type { ContainerHours, HourlyUse } from '../../agent/node/index.js';
-import { list, record } from '../../kube/json.js';
+import { csv } from '../../console/csv.js';
+import {
+  hoursOfAgents,
+  USAGE_BY,
+  usageCells,
+  usageHeadings,
+  type Usage,
+  type UsageBy,
+  type UsageRow,
+} from '../../console/gpu-hours.js';
+import { hoursOfPrometheus } from '../../console/prometheus-hours.js';
+import { Prometheus, type PrometheusOptions } from '../../console/prometheus.js';
 import { outputOption, print, type Output } from '../output.js';
+import { addPrometheusOptions, prometheusOf, type PrometheusFlags } from '../prometheus-options.js';
 import { table } from '../terminal-text.js';
-import { csv } from './csv.js';
 import { clusterCommand, namespaceOption, withCluster, type NamespaceOptions } from './cluster-command.js';
+import type { GpuCluster } from './gpu-cluster.js';
 import { duration } from './idle.js';
 
-type By = 'namespace' | 'pod' | 'group' | 'node';
-
-interface UsageOptions extends NamespaceOptions {
-  readonly by: By;
+interface UsageOptions extends NamespaceOptions, PrometheusFlags {
+  readonly by: UsageBy;
   readonly since: number;
   readonly output: Output | 'csv';
 }
 
-/** The sum of what pods had of GPUs. */
-interface UsageRow {
-  readonly name: string;
-  readonly nodes: Set<string>;
-  readonly gpus: Set<string>;
-  readonly pods: Set<string>;
-  allocated: number;
-  used: number;
+/** GPU-hours, and what their source keeps, for people. */
+interface Found {
+  readonly usage: Usage;
+  readonly knowsNoMore: string;
 }
 
-const HOUR = 3_600;
-
-/** `kubectl gpu usage`: GPU-hours, from what the agents keep. */
+/** `kubectl gpu usage`: GPU-hours, from what the agents keep or from Prometheus. */
 export function usageCommand(): Command {
-  return clusterCommand('usage')
+  const command = clusterCommand('usage')
     .description('sum up GPU-hours: allocated and used, by namespace, pod, quota group or node, also of ended pods')
     .addOption(namespaceOption('only pods of this namespace; default: all'))
-    .addOption(
-      new Option('--by <what>', 'one line for each')
-        .choices(['namespace', 'pod', 'group', 'node'])
-        .default('namespace'),
-    )
-    .option('--since <duration>', 'this long, in whole hours: 24h, 7d, 35d at most; default: 24h', duration, 86_400_000)
-    .addOption(outputOption({ format: 'csv', meaning: 'a line for each, for spreadsheets' }))
-    .action((options: UsageOptions) =>
-      withCluster({ ...options, allNamespaces: true }, async ({ cluster }) => {
-        const { namespace, by, since, output } = options;
-        const sinceMs = Date.now() - since;
-        const answers = await cluster.askAll('/api/use', { since: String(sinceMs) });
-        const rows = new Map<string, UsageRow>();
-        let fromMs = Infinity;
-        for (const [node, answer] of answers) {
-          if (typeof answer === 'string') {
-            process.stderr.write(`kubectl gpu: ${node}: ${answer}\n`);
-            continue;
-          }
-          const hours = answer as HourlyUse;
-          fromMs = Math.min(fromMs, hours.fromMs);
-          for (const one of list(record(hours).containers) as readonly ContainerHours[])
-            if (namespace === undefined || one.namespace === namespace) add(rows, by, node, one);
-        }
-        if ([...answers.values()].every((answer) => typeof answer === 'string')) process.exitCode = 1;
-        const sorted = [...rows.values()].sort((a, b) => b.allocated - a.allocated);
-        if (sorted.length === 0) process.stderr.write('no GPU was allocated in this time\n');
-        else if (fromMs > sinceMs)
-          process.stderr.write(`from ${new Date(fromMs).toISOString()} on: the agents know no more\n`);
-        if (output === 'csv') {
-          process.stdout.write(csv([headings(by, true), ...sorted.map((row) => cells(by, row, true))]));
-          return;
-        }
-        await print(output, {
-          document: () => sorted.map((row) => documentOf(by, row)),
-          table: () =>
-            sorted.length === 0
-              ? ''
-              : table(
-                  headings(by, false),
-                  sorted.map((row) => cells(by, row, false)),
-                ),
-          wide: () =>
-            sorted.length === 0
-              ? ''
-              : table(
-                  headings(by, true),
-                  sorted.map((row) => cells(by, row, true)),
-                ),
-        });
-      }),
+    .addOption(new Option('--by <what>', 'one line for each').choices(USAGE_BY).default('namespace'))
+    .option(
+      '--since <duration>',
+      'this long: 24h, 7d, 35d; agents keep whole hours of 35 days; default: 24h',
+      duration,
+      86_400_000,
     );
+  return addPrometheusOptions(command, 'ask this Prometheus, which scrapes the agents, instead of the agents')
+    .addOption(outputOption({ format: 'csv', meaning: 'a line for each, for spreadsheets' }))
+    .action(async (options: UsageOptions) => {
+      const prometheus = await prometheusOf(options);
+      const sinceMs = Date.now() - options.since;
+      if (prometheus !== null) return printed(options, sinceMs, await fromPrometheus(prometheus, options));
+      await withCluster({ ...options, allNamespaces: true }, async ({ cluster }) =>
+        printed(options, sinceMs, await fromAgents(cluster, options, sinceMs)),
+      );
+    });
 }
 
-function add(rows: Map<string, UsageRow>, by: By, node: string, one: ContainerHours): void {
-  const pod = `${one.namespace}/${one.pod}`;
-  const name = { namespace: one.namespace, pod, group: one.quotaGroup ?? '(no group)', node }[by];
-  const row = rows.get(name) ?? { name, nodes: new Set(), gpus: new Set(), pods: new Set(), allocated: 0, used: 0 };
-  rows.set(name, row);
-  row.nodes.add(node);
-  row.pods.add(pod);
-  for (const gpu of one.gpus) row.gpus.add(`${node}:${gpu}`);
-  row.allocated += one.allocatedSeconds / HOUR;
-  row.used += one.usedSeconds / HOUR;
+async function fromAgents(cluster: GpuCluster, { by, namespace }: UsageOptions, sinceMs: number): Promise<Found> {
+  const answers = await cluster.askAll('/api/use', { since: String(sinceMs) });
+  for (const [node, answer] of answers)
+    if (typeof answer === 'string') process.stderr.write(`kubectl gpu: ${node}: ${answer}\n`);
+  if ([...answers.values()].every((answer) => typeof answer === 'string')) process.exitCode = 1;
+  const usage = hoursOfAgents(answers, by, (of) => namespace === undefined || of === namespace);
+  return { usage, knowsNoMore: 'the agents know no more' };
 }
 
-function headings(by: By, isWide: boolean): readonly string[] {
-  return [by.toUpperCase(), 'ALLOCATED', 'USED', 'USE', 'PODS', ...(isWide ? ['GPUS'] : [])];
+async function fromPrometheus(
+  options: PrometheusOptions,
+  { by, namespace, since: forMs }: UsageOptions,
+): Promise<Found> {
+  const prometheus = new Prometheus({ ...options, timeoutMs: QUERY_MS });
+  const namespaces = namespace === undefined ? null : [namespace];
+  const answer = await hoursOfPrometheus(prometheus, { by, forMs, namespaces }, Date.now());
+  if (!answer.ok) throw new Error(answer.reason);
+  const keeps = await prometheus.retention();
+  const kept = keeps === null ? '' : `; it keeps ${keeps}`;
+  return { usage: answer.usage, knowsNoMore: `Prometheus knows no more${kept}` };
 }
 
-function cells(by: By, row: UsageRow, isWide: boolean): readonly string[] {
-  const { name, allocatedGpuHours, usedGpuHours, usedPart, pods, gpus } = documentOf(by, row);
-  const part = usedPart === null ? '-' : `${Math.round(usedPart * 100)} %`;
-  return [
-    name,
-    String(allocatedGpuHours),
-    String(usedGpuHours),
-    part,
-    String(pods),
-    ...(isWide ? [gpus.join(' ')] : []),
-  ];
+/** A month of a large cluster takes Prometheus some seconds. */
+const QUERY_MS = 60_000;
+
+async function printed(
+  { by, output }: UsageOptions,
+  sinceMs: number,
+  { usage: { rows, fromMs }, knowsNoMore }: Found,
+): Promise<void> {
+  if (rows.length === 0) process.stderr.write('no GPU was allocated in this time\n');
+  else if (fromMs - sinceMs > TOLERANCE_MS)
+    process.stderr.write(`from ${new Date(fromMs).toISOString()} on: ${knowsNoMore}\n`);
+  const hasGpus = rows.some(({ gpus }) => gpus !== undefined);
+  const lines = (isWide: boolean): string =>
+    rows.length === 0
+      ? ''
+      : table(
+          usageHeadings(by, isWide && hasGpus),
+          rows.map((row) => usageCells(row, isWide && hasGpus)),
+        );
+  if (output === 'csv')
+    process.stdout.write(csv([usageHeadings(by, hasGpus), ...rows.map((row) => usageCells(row, hasGpus))]));
+  else
+    await print(output, {
+      document: () => rows.map((row: UsageRow) => ({ by, ...row })),
+      table: () => lines(false),
+      wide: () => lines(true),
+    });
 }
 
-function documentOf(by: By, { name, allocated, used, pods, gpus }: UsageRow) {
-  const rounded = (hours: number): number => Math.round(hours * 100) / 100;
-  return {
-    ...{ by, name, allocatedGpuHours: rounded(allocated), usedGpuHours: rounded(used) },
-    usedPart: allocated === 0 ? null : Math.round((used / allocated) * 1000) / 1000,
-    pods: pods.size,
-    gpus: [...gpus].sort(),
-  };
-}
+/** The first moment of a range may have no sample. */
+const TOLERANCE_MS = 15 * 60_000;

@@ -13,6 +13,7 @@ import { Rows, wordsOf } from './rows.js';
 import { sharesView } from './shares-view.js';
 import { shell } from './shell.js';
 import { follow } from './stream.js';
+import { usageView } from './usage-view.js';
 import { waitingView } from './waiting-view.js';
 
 const rows = new Rows();
@@ -62,7 +63,7 @@ function decode(text) {
   }
 }
 
-/** The tabs, in their order: the table that each shows, and how many rows. */
+/** The tabs, in their order: the table that each shows, and how many rows; null without a number. */
 const TABS = [
   { name: '', title: 'Nodes', table: 'nodes', count: () => rows.nodes.size },
   { name: 'pods', title: 'Pods', table: 'pods', count: () => rows.pods.size },
@@ -70,6 +71,7 @@ const TABS = [
   { name: 'claims', title: 'Claims', table: 'claims', count: () => rows.claims.size },
   { name: 'quota', title: 'Quota', table: 'groups', count: () => rows.groups.size },
   { name: 'shares', title: 'Fair shares', table: 'shares', count: () => rows.shares.size },
+  { name: 'usage', title: 'Usage', table: 'pods', count: () => null },
   { name: 'events', title: 'Events', table: 'events', count: () => rows.events.size },
 ];
 
@@ -83,7 +85,7 @@ function drawTabs() {
           'a',
           { href: `#/${target}`, 'aria-current': target === name ? 'page' : null, 'data-key': `tab/${target}` },
           title,
-          h('span', { class: 'quiet' }, ` ${number.toLocaleString('en')}`),
+          number === null ? null : h('span', { class: 'quiet' }, ` ${number.toLocaleString('en')}`),
         ),
       ),
   );
@@ -115,6 +117,7 @@ const VIEWS = {
   claim: [(uid) => drawn(claimView(rows, uid, keepingPlace)), 'claims'],
   quota: [(group) => drawn(quotaView(rows, group, () => filter.value)), 'groups'],
   shares: [(name) => drawn(sharesView(rows, name, () => filter.value)), 'shares'],
+  usage: [(chosen) => drawn(usageView(chosen, () => filter.value)), 'pods'],
   events: [() => drawn(eventsView(rows, () => filter.value)), 'events'],
 };
 

@@ -2,6 +2,7 @@ import { h } from './dom.js';
 import { count, moment } from './format.js';
 import { freeText, unhealthy } from './free-gpus.js';
 import { gpuBars } from './gpu-bars.js';
+import { middleCut } from './middle.js';
 import { byName, matches } from './rows.js';
 
 /** Number of panels in the first picture; the others follow when they are shown, some in each frame. */
@@ -71,7 +72,7 @@ export function nodeList(rows) {
         h(
           'span',
           { class: 'line' },
-          h('span', { class: 'name', title: node.name }, node.name),
+          middleCut(node.name, 'name'),
           h('span', { class: `state${attention ? ' attention' : ''}`, title }, state),
         ),
         h('span', { class: 'quiet model' }, [count(node.gpus.length, 'GPU'), ...models].join(' · ')),

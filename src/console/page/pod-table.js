@@ -1,5 +1,6 @@
 import { h } from './dom.js';
 import { ago, bytes } from './format.js';
+import { middleCut } from './middle.js';
 import { paged } from './paged.js';
 import { byName, matches } from './rows.js';
 
@@ -55,11 +56,11 @@ function row(pod, mark, now, showsWhy) {
       h(
         'span',
         { class: 'name', title: `${pod.namespace}/${pod.name}` },
-        h('span', { class: 'pod-name' }, pod.name),
+        middleCut(pod.name, 'pod-name'),
         h('span', { class: 'quiet' }, [pod.namespace, pod.workload].filter((part) => part !== undefined).join(' · ')),
       ),
       h('span', { class: 'asked' }, askedText(pod), useOf(pod, now)),
-      h('span', { class: 'where quiet', title: where }, where),
+      middleCut(where, 'where quiet'),
       h(
         'span',
         { class: `state ${pod.state}` },

@@ -6,11 +6,13 @@ import { historyView } from './history.js';
 /** One pod: what it asked for, where it is, and why it waits. */
 export function podView(rows, uid, keepingPlace) {
   const facts = h('div', {});
+  let known = rows.pods.get(uid);
   const explanation = explanationView(rows, () => uid, keepingPlace);
   const past = historyView(rows, 'pod', uid);
   const element = h('div', { class: 'container' }, facts, explanation.element, past.element);
   const draw = () => {
-    facts.replaceChildren(...picture(rows, rows.pods.get(uid)));
+    known = rows.pods.get(uid) ?? known;
+    facts.replaceChildren(...picture(rows, rows.pods.get(uid), known));
     explanation.draw();
   };
   draw();
@@ -24,7 +26,8 @@ export function podView(rows, uid, keepingPlace) {
   };
 }
 
-function picture(rows, pod) {
+/** `known`: the pod when it was seen last, if this page has seen it. */
+function picture(rows, pod, known) {
   const isWaiting = pod?.state === 'waiting' || pod?.state === 'refused';
   const back = h(
     'p',
@@ -35,7 +38,30 @@ function picture(rows, pod) {
     return [
       back,
       h('h2', {}, 'This pod is gone'),
-      h('p', { class: 'quiet' }, 'It ended, or it is in a namespace that you may not see.'),
+      ...(known === undefined
+        ? [h('p', { class: 'quiet' }, 'It ended, or it is in a namespace that you may not see.')]
+        : [
+            h(
+              'p',
+              {},
+              `It was ${known.namespace}/${known.name}`,
+              known.node === undefined ? '' : ` on ${known.node}`,
+              '.',
+            ),
+            h(
+              'p',
+              { class: 'quiet' },
+              'What agents remember of it: ',
+              h('code', {}, `kubectl gpu describe ${known.name} -n ${known.namespace}`),
+              '. Its GPU-hours: ',
+              h(
+                'a',
+                { href: `#/usage/pod/24h?filter=${encodeURIComponent(`${known.namespace}/${known.name}`)}` },
+                'Usage',
+              ),
+              '.',
+            ),
+          ]),
     ];
   const { namespace, name, node, nominatedNode, state, workload, priority, why, slices, group, foreign = [] } = pod;
   const claims = rows.claimsOfPod(pod);

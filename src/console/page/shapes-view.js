@@ -1,6 +1,8 @@
 import { h } from './dom.js';
 import { count, moment } from './format.js';
 import { read } from './stream.js';
+import { switchButton } from './switch-dialog.js';
+import { tableOf } from './table.js';
 
 const PERIOD_MS = 10_000;
 
@@ -23,11 +25,16 @@ export function shapesView(group = '') {
       const told = await read(path);
       if (closed) return;
       body.replaceChildren(...picture(told, group !== ''));
-      charged.replaceChildren(...workloadsOf(told));
+      charged.replaceChildren(...workloadsOf(told, () => void askAgain()));
     } catch {
       // What was seen last stays; the line at the top says if the console is away.
     }
     if (!closed) timer = setTimeout(ask, PERIOD_MS);
+  }
+
+  function askAgain() {
+    clearTimeout(timer);
+    return ask();
   }
 
   void ask();
@@ -71,52 +78,26 @@ function picture(told, isOfGroup) {
   ];
 }
 
-/** The workloads of a group that take most of its limits. */
-function workloadsOf(told) {
+/** The workloads of a group that take most of its limits. `changed` is called after one was stopped or resumed. */
+function workloadsOf(told, changed) {
   if (!told.ok) return [h('p', { class: 'quiet' }, `Not shown: ${told.reason}.`)];
   const { workloads = [], moreWorkloads = 0, atMs } = told;
   const more = moreWorkloads === 0 ? '' : `${count(moreWorkloads, 'more workload')} not shown. `;
-  const lines = workloads.map(({ group, kind, namespace, name, pods, isReserved, charged }) => ({
-    class: null,
-    cells: [`${namespace}/${name}`, isReserved ? `${kind}, reserved` : kind, group, pods, charged.join(', ') || '–'],
-  }));
+  const lines = workloads.map((workload) => {
+    const { group, kind, namespace, name, pods, isReserved, charged } = workload;
+    const place = `${namespace}/${name}`;
+    const action = workload.stoppable === undefined || isReserved ? '' : switchButton(workload, changed);
+    return {
+      class: null,
+      cells: [place, isReserved ? `${kind}, reserved` : kind, group, pods, charged.join(', ') || '–', action],
+    };
+  });
   return [
     lines.length === 0
       ? h('p', { class: 'quiet' }, 'No workload that you may see is charged.')
-      : tableOf(['Workload', 'Kind', 'Group', 'Pods', 'Charged'], lines),
+      : tableOf(['Workload', 'Kind', 'Group', 'Pods', 'Charged', ''], lines),
     h('p', { class: 'quiet note' }, `${more}Those that take most of a limit come first. As of ${moment(atMs)}.`),
   ];
-}
-
-/** A table whose lines begin with their names. */
-function tableOf(columns, lines) {
-  const table = h(
-    'table',
-    { class: 'quota' },
-    h(
-      'thead',
-      {},
-      h(
-        'tr',
-        {},
-        columns.map((name) => h('th', { scope: 'col' }, name)),
-      ),
-    ),
-    h(
-      'tbody',
-      {},
-      lines.map(({ class: kind, cells: [name, ...cells] }) =>
-        h(
-          'tr',
-          { class: kind },
-          h('th', { scope: 'row', class: 'limit-key' }, name),
-          cells.map((cell) => h('td', {}, typeof cell === 'number' ? cell.toLocaleString('en') : cell)),
-        ),
-      ),
-    ),
-  );
-  table.style.setProperty('--columns', String(columns.length - 1));
-  return h('div', { class: 'tree' }, table);
 }
 
 function where({ where: best, places }) {

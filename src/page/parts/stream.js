@@ -14,11 +14,32 @@ function headers() {
   return API_PROXY === null ? { authorization: `Bearer ${token}` } : { 'x-gpu-manager-token': token };
 }
 
-/** Reads JSON from the agent; null if the path does not exist. */
+/** Reads JSON from the server of the page; null if the path does not exist. */
 export async function read(path) {
+  const answer = await get(path);
+  return answer.status === 404 ? null : answer.json();
+}
+
+/** Reads a text; null if the path does not exist. */
+export async function readText(path) {
+  const answer = await get(path);
+  return answer.status === 404 ? null : answer.text();
+}
+
+async function get(path) {
   const answer = await fetch(path, { headers: headers(), cache: 'no-store' });
-  if (answer.status === 404) return null;
-  if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
+  if (answer.status !== 404 && !answer.ok) throw new Error(`${path}: ${answer.status}`);
+  return answer;
+}
+
+/** Sends JSON to the server of the page, which changes something; returns its answer. */
+export async function send(path, body) {
+  const answer = await fetch(path, {
+    method: 'POST',
+    headers: { ...headers(), 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (!answer.ok) throw new Error(`${answer.status}: ${(await answer.text()).trim()}`);
   return answer.json();
 }
 

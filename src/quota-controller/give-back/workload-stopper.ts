@@ -88,7 +88,10 @@ export class WorkloadStopper {
         ? await suspend(api, workload, false)
         : await scale(api, workload, replicas);
     if (answer?.ok === false) {
-      log.info({ workload: key, group, code: answer.code, reason: answer.message }, 'resuming a stopped workload was refused; it stays stopped');
+      log.info(
+        { workload: key, group, code: answer.code, reason: answer.message },
+        'resuming a stopped workload was refused; it stays stopped',
+      );
       return false;
     }
     await waiting.write(group, new Map([[key, null]]));

@@ -14,17 +14,19 @@ import { freePort } from '../../harness/free-port.js';
 import { scratchDirectory } from '../../scratch.js';
 
 const RULES = fileURLToPath(new URL('../../../../etc/prometheus/rules.yaml', import.meta.url));
-const DASHBOARD = fileURLToPath(new URL('../../../../etc/grafana/gpu-manager.json', import.meta.url));
+const DASHBOARDS = ['gpu-manager', 'usage'].map((name) =>
+  fileURLToPath(new URL(`../../../../etc/grafana/${name}.json`, import.meta.url)),
+);
 
 const installed = (program: string): string | false =>
   spawnSync(program, ['--version']).status === 0 ? false : `${program} is not installed`;
 
 const rules = alertsOf(RULES);
 
-test('alerts and dashboard use metrics and labels that the agent exports', (t) => {
+test('alerts and dashboards use metrics and labels that the agent exports', (t) => {
   const labels = new Map<string, readonly string[]>(METRICS.map((metric) => [metric.name, metric.labels]));
   labels.set(`${CALL_DURATION.name}_bucket`, [...CALL_DURATION.labels, 'le']);
-  const asked = [...rules.map(({ expr }) => expr), ...expressionsOf(DASHBOARD)];
+  const asked = [...rules.map(({ expr }) => expr), ...DASHBOARDS.flatMap(expressionsOf)];
   t.ok(asked.length > 30);
   for (const expression of asked) {
     for (const [, name = '', selector = ''] of expression.matchAll(

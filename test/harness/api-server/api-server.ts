@@ -290,7 +290,8 @@ export class ApiServer {
   async #answer(incoming: IncomingMessage, response: ServerResponse, body: string): Promise<void> {
     const url = new URL(incoming.url ?? '/', 'http://server');
     const user = this.#userOf(incoming);
-    const review = this.#options.reviews === undefined ? null : reviewed(this.#options.reviews, url.pathname, body, user);
+    const review =
+      this.#options.reviews === undefined ? null : reviewed(this.#options.reviews, url.pathname, body, user);
     if (review !== null) {
       this.reviewed += 1;
       return send(response, 201, review);
