@@ -1,6 +1,7 @@
 import { CONVERSION_LABEL, CONVERTED, CONVERTED_TO_RESOURCES } from '../gpu/annotations.js';
 import { DRIVER_NAME } from '../gpu/claims/names.js';
 import { FOREIGN_RESOURCES } from '../gpu/foreign-requests.js';
+import { ASKS_KAI } from './kai-requests.js';
 import { CORE_RESOURCE, MEMORY_RESOURCE } from '../gpu/resources.js';
 import {
   clientConfig,
@@ -33,7 +34,7 @@ function asksFor(resources: readonly string[]): string {
   const names = resources.map((name) => `'${name}'`).join(', ');
   const asks = (containers: string): string =>
     `${containers}.exists(c, has(c.resources) && has(c.resources.limits) && c.resources.limits.exists(name, name in [${names}]))`;
-  return `${asks('object.spec.containers')} || has(object.spec.initContainers) && ${asks('object.spec.initContainers')}`;
+  return `${asks('object.spec.containers')} || has(object.spec.initContainers) && ${asks('object.spec.initContainers')} || ${ASKS_KAI}`;
 }
 
 /** Reviews of parameters. The agent checks them again, so that they need not wait for a replica. */

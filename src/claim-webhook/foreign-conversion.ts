@@ -25,8 +25,10 @@ import { annotationProblem } from '../kube/annotation-problem.js';
 import { list, record, text, type JsonRecord } from '../kube/json.js';
 import { readPod, type PodContainer } from '../kube/pod.js';
 import { gpuRequestOf } from '../kube/pod-gpus.js';
+import { MEMORY_RESIZE_KEY } from '../manifests/gpu-resize.js';
 import { wholeQuantity } from '../manifests/quantity.js';
 import type { GpuShare, MemoryAmount } from './gpu-share.js';
+import { readKaiRequests, type KaiRequest } from './kai-requests.js';
 
 /** One operation of a JSON patch. */
 export interface PatchStep {
@@ -56,7 +58,10 @@ export interface ForeignOptions {
 /** Cores of a container that HAMi limits in memory only; it may use more while other containers leave the GPU idle. */
 const CORES_WITHOUT_LIMIT = 10;
 
-const HAMI_SCHEDULER = 'hami-scheduler';
+/** Schedulers of other projects, which would not know the converted request. */
+const SCHEDULERS: readonly string[] = ['hami-scheduler', 'kai-scheduler', 'runai-scheduler'];
+/** Labels by which KAI and Run:ai find the queue of a pod. */
+const QUEUE_LABELS: readonly string[] = ['kai.scheduler/queue', 'runai/queue'];
 const MEBIBYTE = 2 ** 20;
 
 const HAMI_GPU_POLICY = 'hami.io/gpu-scheduler-policy';
@@ -81,8 +86,8 @@ const ENVIRONMENT_OF_HAMI =
   /^(?:CUDA_DEVICE_(?:MEMORY_LIMIT|SM_LIMIT)|CUDA_(?:OVERSUBSCRIBE|TASK_PRIORITY|DISABLE_CONTROL)|GPU_CORE_UTILIZATION_POLICY|ACTIVE_OOM_KILLER)/u;
 
 /**
- * Converts requests for `nvidia.com/gpu` and HAMi's shares into the two extended resources. The pod may be a template:
- * paths of the patch begin at its `metadata` and `spec`.
+ * Converts requests for `nvidia.com/gpu`, and shares of HAMi, KAI and Run:ai, into the two extended resources. The pod
+ * may be a template: paths of the patch begin at its `metadata` and `spec`.
  */
 export function convertForeign(object: unknown, options: ForeignOptions): ForeignConversion {
   const pod = readPod(object);
@@ -97,9 +102,13 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
   /** How many GPUs each container gets. */
   const counts = new Map<string, number>();
   let areDivided = false;
+  const kai = readKaiRequests(pod);
+  if (!kai.ok) return { kind: 'refused', reason: kai.reason };
+  const resizes: string[] = [];
   for (const where of ['initContainers', 'containers'] as const)
     for (const [index, container] of pod[where].entries()) {
-      const amounts = amountsOf(container, options, isExclusive);
+      const request = kai.of.get(container.name);
+      const amounts = amountsOf(container, options, { isExclusive, request });
       if (amounts === null) {
         const { cores, memoryBlocks } = gpuRequestOf(container);
         if (cores + memoryBlocks > 0) counts.set(container.name, divisionOf(cores).gpus);
@@ -110,7 +119,10 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
       counts.set(container.name, amounts.gpus);
       areDivided ||= isDivided({ gpus: amounts.gpus, coresEach: cores / amounts.gpus });
       if (amounts.isUnlimited) unlimited.push(container.name);
-      if (note !== '') notes.push(`container ${container.name}: ${note}`);
+      for (const one of [note, ...(request?.notes ?? [])])
+        if (one !== '') notes.push(`container ${container.name}: ${one}`);
+      if (typeof request?.mostBytes === 'number')
+        resizes.push(`${container.name}=${Math.ceil(request.mostBytes / MEMORY_BLOCK_BYTES)}`);
       for (const name of Object.keys(container.env))
         if (ENVIRONMENT_OF_HAMI.test(name))
           notes.push(`container ${container.name}: the environment variable ${name} has no equal`);
@@ -118,7 +130,7 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
       const priority = record(resources.limits)[HAMI_PRIORITY] ?? record(resources.requests)[HAMI_PRIORITY];
       if (priority !== undefined) priorities.add(Number(priority) === 0 ? 'high' : 'low');
       patch.push({
-        op: 'replace',
+        op: record(list(spec[where])[index]).resources === undefined ? 'add' : 'replace',
         path: `/spec/${where}/${index}/resources`,
         value: withAmounts(resources, {
           [CORE_RESOURCE]: cores,
@@ -148,15 +160,19 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
     ...annotations.ours,
     ...(areDivided ? { [GPUS_KEY]: divided } : {}),
     ...(limits === '' ? {} : { [CORE_LIMIT_KEY]: limits }),
+    ...(resizes.length === 0 ? {} : { [MEMORY_RESIZE_KEY]: resizes.join(',') }),
     ...(priority === undefined || another !== undefined ? {} : { [PRIORITY_KEY]: priority }),
   };
   const problem = annotationProblem({ ...pod, annotations: { ...added, ...pod.annotations } });
   if (problem !== null) return { kind: 'refused', reason: problem };
-  if (Object.keys(added).length > 0) {
+  if (Object.keys(added).length + kai.keys.size > 0) {
     if (metadata === undefined) patch.push({ op: 'add', path: '/metadata', value: {} });
-    patch.push({ op: 'add', path: '/metadata/annotations', value: { ...added, ...pod.annotations } });
+    // Those of KAI go: a pod that still had them would ask in two ways.
+    const kept = Object.entries(pod.annotations).filter(([key]) => !kai.keys.has(key));
+    patch.push({ op: 'add', path: '/metadata/annotations', value: { ...added, ...Object.fromEntries(kept) } });
   }
-  if (text(spec.schedulerName) === HAMI_SCHEDULER) patch.push({ op: 'remove', path: '/spec/schedulerName' });
+  for (const label of QUEUE_LABELS) if (label in pod.labels) notes.push(`label ${label} has no equal`);
+  if (SCHEDULERS.includes(text(spec.schedulerName))) patch.push({ op: 'remove', path: '/spec/schedulerName' });
   for (const key of Object.keys(pod.annotations))
     if (OF_HAMI.test(key) && !(key in EQUALS)) notes.push(`annotation ${key} has no equal`);
   return { kind: 'converted', patch, notes };
@@ -199,11 +215,14 @@ type Amounts =
     }
   | { readonly ok: false; readonly reason: string };
 
-/** The amounts of a container; null for one that asks for nothing that is converted. Exclusive: whole GPUs. */
+/**
+ * The amounts of a container; null for one that asks for nothing that is converted. Exclusive: whole GPUs. `request`:
+ * what it asks of KAI or Run:ai.
+ */
 function amountsOf(
   { extended }: PodContainer,
   { share, gpuMemoryBytes }: ForeignOptions,
-  isExclusive: boolean,
+  { isExclusive, request }: { readonly isExclusive: boolean; readonly request: KaiRequest | undefined },
 ): Amounts | null {
   const [gpus, mebibytes, percent, percentOfCores] = [NVIDIA_GPU, HAMI_MEMORY, HAMI_MEMORY_PERCENTAGE, HAMI_CORES].map(
     (name) => wholeQuantity(extended(name)),
@@ -211,9 +230,11 @@ function amountsOf(
   if ([gpus, mebibytes, percent, percentOfCores].some((amount) => amount === null || amount === undefined))
     return { ok: false, reason: `the amounts of ${FOREIGN_RESOURCES.join(', ')} must be whole` };
   const isHami = Number(mebibytes) > 0 || Number(percent) > 0 || Number(percentOfCores) > 0;
-  if (!isHami && (Number(gpus) === 0 || share === null)) return null;
+  if (!isHami && request === undefined && (Number(gpus) === 0 || share === null)) return null;
+  if (isHami && request !== undefined) return { ok: false, reason: 'it asks for a share of a GPU in two ways' };
   if (Number(extended(CORE_RESOURCE)) > 0)
     return { ok: false, reason: `it asks for ${CORE_RESOURCE} and for GPUs of another project` };
+  if (request !== undefined) return amountsOn(request.gpus, request, gpuMemoryBytes);
   const count = Math.max(1, Number(gpus));
   const asked: { readonly cores: number | null; readonly memory: MemoryAmount } =
     isHami || share === null
@@ -224,6 +245,15 @@ function amountsOf(
       : share;
   if (isExclusive)
     return amounts(count, CORES_PER_GPU, 0, `${HAMI_GPU_POLICY}: ${EXCLUSIVE} gives it whole GPUs`, false);
+  return amountsOn(count, asked, gpuMemoryBytes);
+}
+
+/** The amounts of a container with a share of each of `count` GPUs. */
+function amountsOn(
+  count: number,
+  asked: { readonly cores: number | null; readonly isSoft?: boolean; readonly memory: MemoryAmount },
+  gpuMemoryBytes: number | null,
+): Amounts {
   const { memory } = asked;
   const cores = asked.cores ?? CORES_WITHOUT_LIMIT;
   const isWhole = cores === CORES_PER_GPU;
@@ -248,11 +278,14 @@ function amountsOf(
     ...(asked.cores === null
       ? [`its compute has no limit; it gets ${cores} cores, and up to ${CORES_PER_GPU} while the GPU is idle`]
       : []),
+    ...(asked.isSoft === true
+      ? [`its compute becomes ${cores} cores, and up to ${CORES_PER_GPU} while the GPU is idle`]
+      : []),
     ...('bytes' in memory && blocks * MEMORY_BLOCK_BYTES !== bytes
       ? [`${bytes / MEBIBYTE} MiB become ${blocks} blocks of 256 MiB, ${rounded} MiB`]
       : []),
   ];
-  return amounts(count, cores, blocks, notes.join('; '), asked.cores === null);
+  return amounts(count, cores, blocks, notes.join('; '), asked.cores === null || asked.isSoft === true);
 }
 
 /** The amounts of a container, from those of each of its GPUs. */

@@ -26,7 +26,7 @@ const PLACES: readonly (readonly string[])[] = [
 export function convertCommand(): Command {
   return new Command('convert')
     .description(
-      'print manifests that ask for nvidia.com/gpu or shares of HAMi with requests of gpu-manager, and Consumers of kube-arbitrator as those of gpu-manager, and say what has no equal; exit code 1: something could not be converted',
+      'print manifests that ask for nvidia.com/gpu or shares of HAMi, KAI or Run:ai with requests of gpu-manager, and Consumers of kube-arbitrator as those of gpu-manager, and say what has no equal; exit code 1: something could not be converted',
     )
     .argument('<file>', 'YAML or JSON; - reads standard input')
     .addOption(

@@ -34,6 +34,8 @@ interface Guide {
   readonly nodeLabels: readonly string[];
   /** What a container asks for before, and what it asks for after conversion; null if nothing is converted. */
   readonly request: Readonly<Record<string, string>>;
+  /** Annotations of the pod by which it asks; absent: none. */
+  readonly annotations?: Readonly<Record<string, string>>;
   readonly converted: RegExp | null;
 }
 
@@ -60,6 +62,22 @@ const GUIDES: readonly Guide[] = [
     },
     nodeLabels: ['gpu=on'],
     request: { 'nvidia.com/gpu': '1', 'nvidia.com/gpucores': '30', 'nvidia.com/gpumem-percentage': '10' },
+    converted: /vcuda-core"?: "?30\b[^]*vcuda-memory"?: "?32\b/,
+  },
+  {
+    file: 'from-kai.md',
+    plugin: {
+      namespace: 'gpu-operator',
+      name: 'nvidia-device-plugin-daemonset',
+      labels: { app: 'nvidia-device-plugin-daemonset' },
+      nodeSelector: { 'nvidia.com/gpu.deploy.operands': 'true' },
+    },
+    nodeLabels: ['nvidia.com/gpu.deploy.operands=true'],
+    request: {},
+    annotations: {
+      'nvidia.com/container.main.gpu-memory.request': '8Gi',
+      'nvidia.com/container.main.gpu-compute.portion': '0.3',
+    },
     converted: /vcuda-core"?: "?30\b[^]*vcuda-memory"?: "?32\b/,
   },
   {
@@ -125,14 +143,14 @@ class Reader {
   }
 }
 
-const workload = (resources: object): object => ({
+const workload = ({ request, annotations = {} }: Guide): object => ({
   apiVersion: 'apps/v1',
   kind: 'Deployment',
   metadata: { name: 'web', namespace: 'default' },
   spec: {
     selector: { matchLabels: { app: 'web' } },
     template: {
-      metadata: { labels: { app: 'web' } },
+      metadata: { labels: { app: 'web' }, annotations },
       spec: {
         hostNetwork: true,
         terminationGracePeriodSeconds: 0,
@@ -142,7 +160,7 @@ const workload = (resources: object): object => ({
             image: BUSYBOX_IMAGE,
             imagePullPolicy: 'Never',
             command: ['/bin/sh', '-c', 'sleep 100000'],
-            resources: { limits: resources },
+            resources: { limits: request },
           },
         ],
       },
@@ -204,7 +222,15 @@ async function removeAll(guide: Guide): Promise<void> {
   await cluster.kubectl('delete', '-k', packageFile('.'), '--ignore-not-found', '--wait=true', '--timeout=60s');
   const { namespace, name } = guide.plugin;
   await cluster.kubectl('--namespace', namespace, 'delete', 'daemonset', name, '--ignore-not-found', '--wait=true');
-  await cluster.kubectl('label', 'node', NODE, 'gpu-sharing-', 'gpu-', 'nvidia-device-enable-');
+  await cluster.kubectl(
+    'label',
+    'node',
+    NODE,
+    'gpu-sharing-',
+    'gpu-',
+    'nvidia-device-enable-',
+    'nvidia.com/gpu.deploy.operands-',
+  );
 }
 
 async function follow(t: Test, guide: Guide): Promise<void> {
@@ -230,7 +256,7 @@ async function follow(t: Test, guide: Guide): Promise<void> {
     .join(',');
   await until("the other's device plugin", async () => (await podsOn(plugin.namespace, theirs)) !== '');
 
-  writeFileSync(join(reader.directory, 'web.yaml'), JSON.stringify(workload(guide.request)));
+  writeFileSync(join(reader.directory, 'web.yaml'), JSON.stringify(workload(guide)));
   if (converted !== null) {
     // As the other's device plugin would offer it.
     const capacity = Object.fromEntries(Object.keys(guide.request).map((name) => [name, '100']));

@@ -90,7 +90,7 @@ test("every npm script, file and command in a document's instructions exists", (
 
 test('every guide from another project has the same steps, and a test that runs its commands', (t) => {
   const guides = readdirSync(join(ROOT, 'docs/guides')).filter((name) => name.startsWith('from-'));
-  t.same(guides, ['from-hami.md', 'from-time-slicing.md', 'from-tkestack.md']);
+  t.same(guides, ['from-hami.md', 'from-kai.md', 'from-time-slicing.md', 'from-tkestack.md']);
   for (const name of guides) {
     const headings = [...read(`docs/guides/${name}`).matchAll(/^## (.*)$/gm)].map(([, heading]) => heading);
     for (const step of ['Side by side', 'Run both on one cluster', 'Move a node', 'Go back'])
