@@ -63,6 +63,7 @@ test('encoded limits decode to the same limits', (t) => {
     devices: fc.array(newDevice, { maxLength: MAX_DEVICES }),
     denyUnlisted: fc.boolean(),
     unenforced: fc.boolean(),
+    suspendable: fc.boolean(),
     logLevel: fc.constantFrom('none' as const, 'error' as const, 'warning' as const, 'info' as const, 'debug' as const),
   });
   fc.assert(
