@@ -20,7 +20,7 @@ export interface SuspenderOptions {
   readonly checkpoints: Checkpoints | null;
   readonly slices: Slices;
   readonly suspensions: Suspensions;
-  readonly processes: ContainerProcesses;
+  readonly processes: Pick<ContainerProcesses, 'of' | 'obstacles'>;
   readonly source: GpuSource;
   /** All memory of a GPU; null for a GPU that has left the node. */
   readonly memoryBytesOf: (gpuUuid: string) => number | null;
