@@ -45,7 +45,7 @@ enum vgpu_policy {
   /* The driver keeps the memory limits. Processes that start from now on charge managed memory only, which the driver
    * does not count. The agent sets and clears it while the container exists. */
   VGPU_POLICY_MEMORY_BY_DRIVER = 1u << 2,
-  VGPU_POLICY_SUSPENDABLE = 1u << 3,   /* the agent may suspend the slice, so every call looks at `suspended` */
+  VGPU_POLICY_SUSPENDABLE = 1u << 3, /* the agent may suspend the slice, so every call looks at `suspended` */
 };
 
 enum vgpu_log_level {

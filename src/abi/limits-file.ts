@@ -257,7 +257,10 @@ export function encodeLimits(limits: NewLimits): Buffer {
   buffer.writeUInt32LE(buffer.length, LIMITS_HEADER.size);
   buffer.writeUInt32LE(limits.devices.length, LIMITS_HEADER.deviceCount);
   const { denyUnlisted = true, unenforced = false, suspendable = false } = limits;
-  buffer.writeUInt32LE(policyOf({ denyUnlisted, unenforced, memoryByDriver: false, suspendable }), LIMITS_HEADER.policy);
+  buffer.writeUInt32LE(
+    policyOf({ denyUnlisted, unenforced, memoryByDriver: false, suspendable }),
+    LIMITS_HEADER.policy,
+  );
   buffer.writeUInt32LE(LOG_LEVEL[limits.logLevel ?? 'error'], LIMITS_HEADER.logLevel);
   writeText(buffer, LIMITS_HEADER.allocation, TEXT_BYTES.limitsHeaderAllocation, limits.allocation, 'allocation id');
   limits.devices.forEach((device, index) => {

@@ -58,7 +58,8 @@ export class PodRequests {
   reconsider(slice: Slice): void {
     const { suspensions, log } = this.#options;
     const request = this.#requestOf(slice);
-    if (request === null || this.#active.has(slice.id) || request === (suspensions.servedOf(slice.id) ?? NO_REQUEST)) return;
+    if (request === null || this.#active.has(slice.id) || request === (suspensions.servedOf(slice.id) ?? NO_REQUEST))
+      return;
     this.#active.add(slice.id);
     void this.#carryOut(slice, request)
       .then(
@@ -81,7 +82,9 @@ export class PodRequests {
     const requests = usersOf(slice.spec).flatMap(({ podUid, container }) => {
       const annotations = limitAnnotations.annotations(podUid);
       const whole = annotations?.get(LIMIT_ANNOTATIONS.suspend.key);
-      return annotations === null ? [] : [whole === undefined ? NO_REQUEST : (valueFor(whole, container) ?? NO_REQUEST)];
+      return annotations === null
+        ? []
+        : [whole === undefined ? NO_REQUEST : (valueFor(whole, container) ?? NO_REQUEST)];
     });
     return requests.findLast((request) => request !== NO_REQUEST) ?? requests.at(-1) ?? null;
   }
