@@ -2,8 +2,10 @@
 #include "control.h"
 #include "driver.h"
 #include "fork.h"
+#include "gate_state.h"
 #include "lock.h"
 #include "log.h"
+#include "os.h"
 #include "session.h"
 #include <pthread.h>
 
@@ -90,10 +92,22 @@ bool control_join(void) {
   return joined;
 }
 
-void control_renew_session(void) {
+void control_notice(void) {
+  uint32_t sequence = __atomic_load_n(&control.limits->header.sequence, __ATOMIC_ACQUIRE);
+  if (__atomic_load_n(&control.limits->header.suspended, __ATOMIC_RELAXED) != VGPU_SUSPENDED_NOT)
+    usage_count(&control.ledger.usage->header.asked, 1);
+  atomic_store_explicit(&gate.noticed, sequence, memory_order_relaxed);
   uint32_t slot = __atomic_load_n(&control.ledger.slot, __ATOMIC_ACQUIRE);
   if (slot == USAGE_NO_SLOT) return;
   if (session_renew(control.self.pid, slot, control.self.start_ticks)) control_note(VGPU_TEST_SESSION_OPEN);
+}
+
+void control_note_work(void) {
+  uint64_t *worked_at = &control.ledger.usage->header.worked_at_ns;
+  uint64_t now = os_now_ns(), before = __atomic_load_n(worked_at, __ATOMIC_RELAXED);
+  while (before < now &&
+         !__atomic_compare_exchange_n(worked_at, &before, now, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  }
 }
 
 void control_note(uint32_t self_test) {

@@ -32,9 +32,13 @@ bool control_start(void);
 /* Slow path of control_enforces: registers a child made by fork. */
 bool control_join(void);
 
-/* Called when the sequence of the limits changed: the agent may have restarted and not know this process, so the
- * session is checked and reopened. */
-void control_renew_session(void);
+/* Called by the first call that sees a new sequence of the limits. If the agent suspends the slice, the call asks for
+ * the GPU: it waits in the driver until the agent has resumed the slice. The agent may also have restarted and not know
+ * this process, so the session is checked and reopened. */
+void control_notice(void);
+
+/* Called by launches, copies and allocations that see a new sequence: the agent learns that the slice is not idle. */
+void control_note_work(void);
 
 /* Records results of the self-test, bits of enum vgpu_self_test. */
 void control_note(uint32_t self_test);

@@ -1,6 +1,5 @@
 #define _GNU_SOURCE
 #include "driver.h"
-#include "forward.h"
 #include "symbol_version.h"
 #include <dlfcn.h>
 
@@ -15,15 +14,15 @@ CUresult driver_missing(void) {
   return CUDA_ERROR_NOT_FOUND;
 }
 
-void *forward_target(const char *name) {
+void *driver_find(const char *name) {
   void *function = origin == NULL ? NULL : dlsym(origin, name);
   return function == NULL ? (void *)driver_missing : function;
 }
 
 /* Runs before any code of the program can call a hook, so hooks need no check whether the table is filled. */
-__attribute__((constructor)) static void resolve(void) {
+__attribute__((constructor(101))) static void resolve(void) {
   origin = dlopen(ORIGIN, RTLD_LAZY | RTLD_NOLOAD);
-#define CUDA_HOOK(since, name, symbol, ...) driver.symbol = (__typeof__(&symbol))forward_target(#symbol);
+#define CUDA_HOOK(since, name, symbol, ...) driver.symbol = (__typeof__(&symbol))driver_find(#symbol);
 #define CUDA_CALL CUDA_HOOK
 #include "cuda_calls.def"
 }

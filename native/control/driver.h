@@ -19,6 +19,9 @@ CUresult driver_missing(void);
 
 #define driver_has(name) ((void *)driver.name != (void *)driver_missing)
 
+/* The driver's function that it exports under this name; driver_missing if there is none. */
+void *driver_find(const char *name);
+
 /* Whether the real driver was found. */
 bool driver_found(void);
 

@@ -50,7 +50,8 @@ void gate_refresh(void) {
   peers_refresh();
   activity_set(activity);
   turn_refresh();
-  control_renew_session();
+  if (gate_has_news()) control_notice();
+  control_note_work();
 }
 
 bool gate_is_open(void) {

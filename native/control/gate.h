@@ -11,6 +11,7 @@
 #include "cost.h"
 #include "gate_state.h"
 #include "sampler.h"
+#include "watched.h"
 
 /* Tokens that a thread took from the bucket and has not used. The batch is small, because tokens of a thread that ends
  * are lost, and large enough that threads rarely contend for the bucket. */
@@ -150,8 +151,12 @@ static inline gate_tail_function *gate_tail_call(void *function) {
 
 #endif
 
-/* Defines the hook of a launching call. `condition` says whether this call launches work on the GPU. */
+/* Defines the hook of a launching call. `condition` says whether this call launches work on the GPU. It sees
+ * new limits by itself, so it needs no entry of watched.h. */
 #define GATED_WHERE(condition, name, parameters, arguments, key_, stream_)                                             \
+  __attribute__((constructor(WATCHED_EXCEPT))) static void except_##name(void) {                                       \
+    watched_except((void **)&driver.name);                                                                             \
+  }                                                                                                                    \
   static __attribute__((noinline)) CUresult slow_##name parameters {                                                   \
     if (gate_is_open() || !(condition)) return driver.name arguments;                                                  \
     struct launch launch = {.key = (key_), .stream = (stream_)};                                                       \

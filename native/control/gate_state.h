@@ -4,6 +4,7 @@
 #define VGPU_GATE_STATE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GATE_OPEN (-2) /* as a device: no device is limited */
@@ -17,7 +18,8 @@ struct gate {
   _Atomic int32_t device;
   _Atomic uint32_t limited; /* one bit per device whose share is limited */
   _Atomic uint32_t
-      slow_path_reasons; /* number of reasons for all launches to take the slow path: captures, timing windows */
+      slow_path_reasons;    /* number of reasons for all launches to take the slow path: captures, timing windows */
+  _Atomic uint32_t noticed; /* sequence after which control_notice was last called; see watched_calls.S */
 };
 
 extern struct gate gate __attribute__((visibility("hidden")));
@@ -25,6 +27,11 @@ extern struct gate gate __attribute__((visibility("hidden")));
 /* The current sequence of the limits. */
 static inline uint32_t gate_sequence_now(void) {
   return __atomic_load_n(atomic_load_explicit(&gate.sequence_at, memory_order_relaxed), __ATOMIC_RELAXED);
+}
+
+/* The agent has published something that no call has noticed yet. */
+static inline bool gate_has_news(void) {
+  return gate_sequence_now() != atomic_load_explicit(&gate.noticed, memory_order_relaxed);
 }
 
 #endif

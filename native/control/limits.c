@@ -46,6 +46,18 @@ enum limits_status limits_open(const struct vgpu_limits **file, const char **why
   return *why == NULL ? LIMITS_ABSENT : LIMITS_BROKEN;
 }
 
+bool limits_are_suspendable(void) {
+  char path[512];
+  struct os_file file;
+  int error;
+  vgpu_path(path, sizeof path, VGPU_LIMITS_FILE);
+  struct vgpu_limits *found = os_map_file(path, sizeof *found, false, &file, &error);
+  if (found == NULL) return false;
+  bool suspendable = unsound(found) == NULL && (found->header.policy & VGPU_POLICY_SUSPENDABLE) != 0;
+  os_unmap_memory(found, sizeof *found);
+  return suspendable;
+}
+
 void limits_read(const struct vgpu_limits *file, uint32_t device, struct vgpu_device_live *live) {
   uint32_t sequence = __atomic_load_n(&file->header.sequence, __ATOMIC_ACQUIRE);
   /* The writer reuses a copy only at the second publication after it. One retry is therefore rare. The bound on retries

@@ -16,6 +16,9 @@ enum limits_status {
 /* Maps the file. If it is broken, `*why` is a short reason for the log. */
 enum limits_status limits_open(const struct vgpu_limits **file, const char **why);
 
+/* Whether the slice of this process may be suspended. */
+bool limits_are_suspendable(void);
+
 /* Whether the mapped file is still at its path for this process: not after chroot, or behind another mount. */
 bool limits_are_in_reach(void);
 

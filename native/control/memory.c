@@ -2,6 +2,7 @@
 #include "control.h"
 #include "devices.h"
 #include "driver.h"
+#include "gate_state.h"
 #include "log.h"
 #include "objects.h"
 
@@ -42,19 +43,20 @@ static void count_denied(uint32_t device, uint64_t bytes, enum vgpu_denied_api a
   log_line(VGPU_LOG_INFO, "memory refused: the container's limit is reached", NULL);
 }
 
-/* A process that launches nothing limited never passes the gate, which otherwise notices new limits. */
-static void renew_session_if_changed(void) {
+/* A process that only allocates never passes the gate, which otherwise notices new limits. */
+static void notice_if_changed(void) {
   static uint32_t seen;
   uint32_t sequence = __atomic_load_n(&control.limits->header.sequence, __ATOMIC_RELAXED);
   if (__builtin_expect(sequence == __atomic_load_n(&seen, __ATOMIC_RELAXED), 1)) return;
   __atomic_store_n(&seen, sequence, __ATOMIC_RELAXED);
-  control_renew_session();
+  if (gate_has_news()) control_notice();
+  control_note_work();
 }
 
 bool memory_passes(void) {
   if (!control_enforces()) return true;
   if (!control.memory_by_driver) return false;
-  renew_session_if_changed();
+  notice_if_changed();
   return true;
 }
 
@@ -88,7 +90,7 @@ static bool reserve_memory(struct memory_reservation *reservation, int device, u
   reservation->device = device;
   reservation->bytes = bytes;
   reservation->host_backed = false;
-  renew_session_if_changed();
+  notice_if_changed();
   if (device >= 0 && control.memory_by_driver && api != VGPU_DENIED_MANAGED) {
     reservation->device = DEVICE_UNLISTED;
     return true;

@@ -9,7 +9,7 @@ CONTROL_SHARED := clock descriptor directory fork ledger limits objects os proce
 CONTROL_INSTALLED := clock_fixed directory_fixed
 CONTROL_SANDBOX := clock_sandbox directory_sandbox
 CONTROL_NVML := forward_nvml $(patsubst control/%.c,%,$(wildcard control/nvml_*.c))
-CONTROL_CUDA := forward_cuda $(filter-out $(CONTROL_SHARED) $(CONTROL_NVML) $(CONTROL_INSTALLED) $(CONTROL_SANDBOX),$(patsubst control/%.c,%,$(wildcard control/*.c)))
+CONTROL_CUDA := forward_cuda watched_calls $(filter-out $(CONTROL_SHARED) $(CONTROL_NVML) $(CONTROL_INSTALLED) $(CONTROL_SANDBOX),$(patsubst control/%.c,%,$(wildcard control/*.c)))
 
 CFLAGS_control := -ftls-model=initial-exec
 

@@ -2,6 +2,7 @@
 #include "control.h"
 #include "driver.h"
 #include "log.h"
+#include "watched.h"
 #include <string.h>
 
 static struct hook *hooks;
@@ -14,7 +15,8 @@ void proc_address_register(struct hook *table, size_t count) {
 }
 
 static void *exported_function(const struct hook *hook) {
-  return *hook->exported == (void *)driver_missing ? NULL : *hook->exported;
+  void *function = watched_origin(*hook->exported);
+  return function == (void *)driver_missing ? NULL : function;
 }
 
 static void *look_up(const struct hook *hook) {
@@ -58,5 +60,5 @@ void *proc_address_hook(const char *name, void *function) {
     usage_count_32(&control.ledger.usage->slots[control.ledger.slot].unhooked, 1);
     log_line(VGPU_LOG_WARNING, "the driver returned a function variant that is not limited: ", name);
   }
-  return function;
+  return watched(function);
 }

@@ -24,7 +24,8 @@ void proc_address_register(struct hook *hooks, size_t count);
 void proc_address_forget(void);
 
 /* The hook of exactly the variant that cuGetProcAddress returned for `name`. Returns `function` itself if it is not a
- * hooked function. An unknown variant of a hooked name is counted, because it bypasses the limits. */
+ * hooked function, or its entry of watched.h. An unknown variant of a hooked name is counted, because it bypasses the
+ * limits. */
 void *proc_address_hook(const char *name, void *function);
 
 #endif

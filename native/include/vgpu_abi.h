@@ -45,6 +45,7 @@ enum vgpu_policy {
   /* The driver keeps the memory limits. Processes that start from now on charge managed memory only, which the driver
    * does not count. The agent sets and clears it while the container exists. */
   VGPU_POLICY_MEMORY_BY_DRIVER = 1u << 2,
+  VGPU_POLICY_SUSPENDABLE = 1u << 3, /* the agent may suspend the slice, so every call looks at `suspended` */
 };
 
 enum vgpu_log_level {
@@ -65,6 +66,12 @@ enum vgpu_priority {
   VGPU_PRIORITY_LOW = 2,  /* launches only its floor while a high slice has work */
 };
 
+enum vgpu_suspended {
+  VGPU_SUSPENDED_NOT = 0,
+  VGPU_SUSPENDED_BEGINS = 1, /* or ends: a call may wait in the driver, and asks for the GPU */
+  VGPU_SUSPENDED_AWAY = 2,   /* the slice has nothing on its GPUs; a call asks for them */
+};
+
 struct vgpu_limits_header {
   uint64_t magic;
   uint32_t version;
@@ -76,7 +83,8 @@ struct vgpu_limits_header {
    * latch seqlock). A reader never waits, and a writer that dies half-way leaves the old values valid. */
   uint32_t sequence;
   char allocation[64]; /* id of the allocation, for log messages only */
-  uint8_t reserved[32];
+  uint32_t suspended;  /* enum vgpu_suspended; written before the sequence that announces it */
+  uint8_t reserved[28];
 };
 
 struct vgpu_device_identity {
@@ -206,7 +214,9 @@ struct vgpu_usage_header {
   uint64_t descriptor_inode;
   uint32_t descriptor_known; /* enum vgpu_descriptor_file */
   char descriptor_path[140];
-  uint8_t reserved[64];
+  uint64_t worked_at_ns; /* when a launch, copy or allocation last saw a new sequence of the limits */
+  uint64_t asked;        /* calls that found the slice suspended: the agent resumes it */
+  uint8_t reserved[48];
 };
 
 enum vgpu_descriptor_file { VGPU_DESCRIPTOR_NONE = 0, VGPU_DESCRIPTOR_WRITING = 1, VGPU_DESCRIPTOR_KNOWN = 2 };

@@ -16,6 +16,7 @@ import {
   POLICY,
   PPM_WHOLE,
   PRIORITY,
+  SUSPENDED,
   TEXT_BYTES,
 } from './vgpu-abi.js';
 
@@ -96,6 +97,8 @@ export interface NewLimits {
   readonly denyUnlisted?: boolean;
   /** The library passes every call on to the driver. Default false. */
   readonly unenforced?: boolean;
+  /** Every call looks whether the agent suspends the slice. Default false. */
+  readonly suspendable?: boolean;
   /** Level of the library's messages on the application's stderr. Default `error`. */
   readonly logLevel?: LogLevel;
 }
@@ -107,6 +110,7 @@ export interface Limits {
   readonly unenforced: boolean;
   /** The library leaves device memory to the driver, in processes that start from now on. */
   readonly memoryByDriver: boolean;
+  readonly suspendable: boolean;
   readonly logLevel: LogLevel;
   /** Number of publications so far. */
   readonly sequence: number;
@@ -252,8 +256,11 @@ export function encodeLimits(limits: NewLimits): Buffer {
   buffer.writeUInt32LE(ABI_VERSION, LIMITS_HEADER.version);
   buffer.writeUInt32LE(buffer.length, LIMITS_HEADER.size);
   buffer.writeUInt32LE(limits.devices.length, LIMITS_HEADER.deviceCount);
-  const { denyUnlisted = true, unenforced = false } = limits;
-  buffer.writeUInt32LE(policyOf({ denyUnlisted, unenforced, memoryByDriver: false }), LIMITS_HEADER.policy);
+  const { denyUnlisted = true, unenforced = false, suspendable = false } = limits;
+  buffer.writeUInt32LE(
+    policyOf({ denyUnlisted, unenforced, memoryByDriver: false, suspendable }),
+    LIMITS_HEADER.policy,
+  );
   buffer.writeUInt32LE(LOG_LEVEL[limits.logLevel ?? 'error'], LIMITS_HEADER.logLevel);
   writeText(buffer, LIMITS_HEADER.allocation, TEXT_BYTES.limitsHeaderAllocation, limits.allocation, 'allocation id');
   limits.devices.forEach((device, index) => {
@@ -272,13 +279,14 @@ export function encodeLimits(limits: NewLimits): Buffer {
   return buffer;
 }
 
-type Policy = Pick<Limits, 'denyUnlisted' | 'unenforced' | 'memoryByDriver'>;
+type Policy = Pick<Limits, 'denyUnlisted' | 'unenforced' | 'memoryByDriver' | 'suspendable'>;
 
-function policyOf({ denyUnlisted, unenforced, memoryByDriver }: Policy): number {
+function policyOf({ denyUnlisted, unenforced, memoryByDriver, suspendable }: Policy): number {
   return (
     (denyUnlisted ? POLICY.denyUnlisted : 0) |
     (unenforced ? POLICY.unenforced : 0) |
-    (memoryByDriver ? POLICY.memoryByDriver : 0)
+    (memoryByDriver ? POLICY.memoryByDriver : 0) |
+    (suspendable ? POLICY.suspendable : 0)
   );
 }
 
@@ -340,6 +348,16 @@ function activate(sequence: number, copy: Buffer, turn: Buffer): Publication {
   };
 }
 
+/** Whether calls ask for their GPU: not at all, because the slice is being suspended or resumed, or is away. */
+export type SuspendedMark = keyof typeof SUSPENDED;
+
+/** The write that marks a slice; the next publication announces it. */
+export function markSuspended(mark: SuspendedMark): FileWrite {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32LE(SUSPENDED[mark]);
+  return { position: LIMITS_HEADER.suspended, bytes };
+}
+
 /** Reads a limits file; a longer file of the same version comes from a newer agent, and its known part is read. */
 export function decodeLimits(buffer: Buffer): LimitsDecoded {
   if (buffer.length < LIMITS_LAYOUT.structSize) {
@@ -373,6 +391,7 @@ export function decodeLimits(buffer: Buffer): LimitsDecoded {
       denyUnlisted: (policy & POLICY.denyUnlisted) !== 0,
       unenforced: (policy & POLICY.unenforced) !== 0,
       memoryByDriver: (policy & POLICY.memoryByDriver) !== 0,
+      suspendable: (policy & POLICY.suspendable) !== 0,
       logLevel: LOG_LEVELS[buffer.readUInt32LE(LIMITS_HEADER.logLevel)] ?? 'debug',
       sequence,
       devices,

@@ -14,6 +14,7 @@ import {
   PROCESS_SLOT,
   SELF_TEST,
   SHARED_OBJECT,
+  SLOT_START_BITS,
   SLOT_STATE,
   TEXT_BYTES,
   USAGE_HEADER,
@@ -70,6 +71,27 @@ export type PaceUsage = Pick<
 /** What the driver cannot checkpoint. */
 export type Obstacle = keyof typeof OBSTACLE;
 const OBSTACLES = Object.keys(OBSTACLE) as Obstacle[];
+
+/** What calls tell the agent without a message. */
+export interface CallMarks {
+  /** When a launch, copy or allocation last saw newly published limits, CLOCK_MONOTONIC in ns; 0: never. */
+  readonly workedAtNs: bigint;
+  /** How many calls found the container suspended. */
+  readonly asked: bigint;
+}
+
+/** Position and length of the bytes of `decodeCallMarks` in the file. */
+export const CALL_MARKS: FileRange = { position: USAGE_HEADER.workedAtNs, length: 16 };
+
+export function decodeCallMarks(bytes: Buffer): CallMarks {
+  return {
+    workedAtNs: bytes.readBigUInt64LE(0),
+    asked: bytes.readBigUInt64LE(USAGE_HEADER.asked - USAGE_HEADER.workedAtNs),
+  };
+}
+
+/** Start times of processes are kept modulo this. */
+export const PROCESS_START_MODULUS = 2 ** SLOT_START_BITS;
 
 /** One process in its own words. */
 export interface ProcessSlot {

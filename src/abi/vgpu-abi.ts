@@ -26,10 +26,11 @@ export const SLOT_START_BITS = 40;
 export const DESCRIPTOR_LOCKS = 2199023255552;
 export const DESCRIPTORS_OF_OBJECT = 65536;
 export const SLOT_MARKS = 2199023255552;
-export const POLICY = { denyUnlisted: 1, unenforced: 2, memoryByDriver: 4 } as const;
+export const POLICY = { denyUnlisted: 1, unenforced: 2, memoryByDriver: 4, suspendable: 8 } as const;
 export const LOG_LEVEL = { none: 0, error: 1, warning: 2, info: 3, debug: 4 } as const;
 export const LIVE_FLAGS = { alone: 1 } as const;
 export const PRIORITY = { normal: 0, high: 1, low: 2 } as const;
+export const SUSPENDED = { not: 0, begins: 1, away: 2 } as const;
 export const DENIED_API = {
   alloc: 0,
   pitch: 1,
@@ -57,6 +58,7 @@ export const LIMITS_HEADER = {
   logLevel: 24,
   sequence: 28,
   allocation: 32,
+  suspended: 96,
   structSize: 128,
 } as const;
 export const DEVICE_IDENTITY = { uuid: 0, pciBusId: 64, highBelieved: 96, structSize: 128 } as const;
@@ -103,6 +105,8 @@ export const USAGE_HEADER = {
   descriptorInode: 40,
   descriptorKnown: 48,
   descriptorPath: 52,
+  workedAtNs: 192,
+  asked: 200,
   structSize: 256,
 } as const;
 export const SHARED_OBJECT = { state: 0, key: 8, bytes: 16, device: 24, descriptors: 28, structSize: 32 } as const;

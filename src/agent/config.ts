@@ -50,6 +50,8 @@ export interface AgentConfig
   readonly allowUnenforced: boolean;
   /** Containers may be suspended: their GPU memory moved to the host, and back. */
   readonly allowSuspend: boolean;
+  /** How long containers are idle before they are suspended, unless their pod says otherwise; null: never. */
+  readonly suspendIdleMs: number | null;
   /** Pods may ask for more of their GPU than they requested. */
   readonly allowResize: boolean;
   readonly logLevel: LogLevel;

@@ -140,6 +140,11 @@ export const KUBECTL_EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
     ['limits resize train --request', 'only what it requested'],
   ],
   'limits release': [['limits release train', 'the pod gets its allocation again']],
+  suspend: [
+    ['suspend notebook', 'its GPU memory waits on the host until a program uses the GPU'],
+    ['suspend notebook --hold', 'until "kubectl gpu resume notebook"'],
+  ],
+  resume: [['resume notebook', 'its memory moves back to the GPU']],
   events: [['events -A', 'events of gpu-manager in all namespaces']],
   doctor: [['doctor gpu-node-1', 'the checks of gpu-manager doctor on that node']],
 };

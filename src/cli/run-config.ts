@@ -10,6 +10,7 @@ import { AUDIT_POLICIES } from '../agent/slices/audit/findings.js';
 import { StartupError } from '../host/startup-error.js';
 import type { LogLevel } from '../host/log.js';
 import { packageFile } from '../host/package-files.js';
+import { parseIdle } from '../kube/limit-annotations.js';
 
 /** Mount point of the host in the DaemonSet, as in the original's. */
 const MOUNTED_HOST = '/usr/local/host';
@@ -40,6 +41,12 @@ const durationMs = z
     const match = DURATION.exec(text);
     return Number(match?.[1]) * (UNIT_MS[match?.[2] ?? ''] ?? 0);
   });
+const idle = z.string().transform((text, context) => {
+  const ms = parseIdle(text);
+  if (ms !== null) return Number.isFinite(ms) ? ms : null;
+  context.addIssue({ code: 'custom', message: 'expected never, or a duration of at least 1s such as 15m' });
+  return z.NEVER;
+});
 /** As in the original, entries that are not pairs are ignored. */
 const labels = z.string().transform((text) => {
   const [good, malformed] = [new Map<string, string>(), [] as string[]];
@@ -107,6 +114,7 @@ const SCHEMA = z.object({
   'memory-oversubscription': factor,
   'allow-unenforced': bool,
   'allow-suspend': bool,
+  'suspend-idle': idle,
   'allow-resize': bool,
   'container-runtime-endpoint': path,
   'docker-endpoint': path,
@@ -180,6 +188,7 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     memoryOversubscription: flags['memory-oversubscription'],
     allowUnenforced: flags['allow-unenforced'],
     allowSuspend: flags['allow-suspend'],
+    suspendIdleMs: flags['suspend-idle'],
     allowResize: flags['allow-resize'],
     logLevel: logLevel(flags.v),
   };

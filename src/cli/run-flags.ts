@@ -108,7 +108,13 @@ export const RUN_FLAG_GROUPS: readonly FlagGroup[] = [
         name: 'allow-suspend',
         value: null,
         default: 'false',
-        help: 'containers may be suspended: "gpu-manager suspend" moves their GPU memory to the host, and "resume" moves it back',
+        help: 'containers may be suspended: their GPU memory is moved to the host, and back when they use it (tencent.com/vcuda-suspend, gpu-manager suspend)',
+      },
+      {
+        name: 'suspend-idle',
+        value: 'duration',
+        default: 'never',
+        help: 'with --allow-suspend: suspend containers that have launched, copied and allocated nothing for so long, unless their pods say otherwise (tencent.com/vcuda-suspend-idle)',
       },
       {
         name: 'allow-resize',

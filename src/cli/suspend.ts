@@ -1,5 +1,5 @@
 import { credentials } from '@grpc/grpc-js';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import type { SuspendableContainer__Output } from '../rpc/gen/vgpu/SuspendableContainer.js';
 import { suspendProto } from '../rpc/proto.js';
 import { callUnary } from '../rpc/unary.js';
@@ -24,12 +24,17 @@ export function suspendCommand(): Command {
   return new Command('suspend')
     .description("move a running container's GPU memory to the host, or show which containers are suspended or can be")
     .argument('[container]', CONTAINER_NAME)
+    .addOption(
+      new Option('--hold', 'its calls wait until "gpu-manager resume"; without it, the next call resumes it').default(
+        false,
+      ),
+    )
     .addOption(outputOption())
     .addOption(displaySocketOption())
-    .action((name: string | undefined, options: Options) =>
+    .action((name: string | undefined, options: Options & { readonly hold: boolean }) =>
       connected(options, async (client) => {
         if (name === undefined) await show(options, await list(client));
-        else await change(client, 'Suspend', name, options);
+        else await change(client, 'Suspend', name, options, options.hold);
       }),
     );
 }
@@ -57,9 +62,15 @@ async function list(client: Client): Promise<readonly SuspendableContainer__Outp
 
 const WHERE = { Suspend: 'on the host', Resume: 'on the GPU again' } as const;
 
-async function change(client: Client, call: keyof typeof WHERE, name: string, { output }: Options): Promise<void> {
+async function change(
+  client: Client,
+  call: keyof typeof WHERE,
+  name: string,
+  { output }: Options,
+  held = false,
+): Promise<void> {
   const { allocation, namespace, pod, container } = namedContainer(await list(client), name);
-  const { bytes, processes } = await callUnary(client, call, { allocation }, WORK_MS);
+  const { bytes, processes } = await callUnary(client, call, { allocation, held }, WORK_MS);
   const of = processes === 1 ? '1 process' : `${processes} processes`;
   await print(output, {
     document: () => ({ allocation, namespace, pod, container, bytes: Number(bytes), processes }),
@@ -70,27 +81,26 @@ async function change(client: Client, call: keyof typeof WHERE, name: string, { 
 async function show({ output }: Options, containers: readonly SuspendableContainer__Output[]): Promise<void> {
   const asTable = (): string =>
     table(
-      ['CONTAINER', 'STEP', 'SINCE', 'ON THE HOST', 'WHY NOT', 'ALLOCATION'],
+      ['CONTAINER', 'STEP', 'SINCE', 'BY', 'ON THE HOST', 'LAST WISH', 'WHY NOT', 'ALLOCATION'],
       containers.map((one) => [
         `${one.namespace}/${one.pod}/${one.container}`,
         one.step,
         one.step === 'running' ? '-' : new Date(Number(one.since_ms)).toISOString(),
+        one.step === 'running' ? '-' : `${one.by}${one.held ? ', held' : ''}`,
         one.step === 'running' ? '-' : mib(Number(one.host_bytes)),
+        Number(one.wish_ms) === 0 ? '-' : new Date(Number(one.wish_ms)).toISOString(),
         one.obstacles.join('; ') || '-',
         one.allocation,
       ]),
     );
   await print(output, {
     document: () =>
-      containers.map(({ allocation, namespace, pod, container, step, since_ms, host_bytes, obstacles }) => ({
-        allocation,
-        namespace,
-        pod,
-        container,
-        step,
-        sinceMs: step === 'running' ? null : Number(since_ms),
+      containers.map(({ since_ms, host_bytes, wish_ms, by, held, ...one }) => ({
+        ...one,
+        sinceMs: one.step === 'running' ? null : Number(since_ms),
+        ...(one.step === 'running' ? {} : { by, held }),
         hostBytes: Number(host_bytes),
-        obstacles,
+        wishMs: Number(wish_ms) === 0 ? null : Number(wish_ms),
       })),
     table: asTable,
   });

@@ -51,14 +51,19 @@ function claimNames({ claims = [] }: AllocationSnapshot): string {
 }
 
 /**
- * `namespace/pod/container` of the current container, or a substitute; marked where its limits are not enforced, and
- * where it got its GPUs by a claim, with the number of other containers that use them at the same time.
+ * `namespace/pod/container` of the current container, or a substitute; marked where its limits are not enforced, where
+ * it is suspended, and where it got its GPUs by a claim, with the number of other containers that use them at the same
+ * time.
  */
-export function containerName({ id, owners, claims = [], unenforced }: AllocationSnapshot): string {
+export function containerName({ id, owners, claims = [], unenforced, suspension }: AllocationSnapshot): string {
   const owner = owners.at(-1);
   const name =
     owner === undefined || owner.pod === '' ? `allocation ${id}` : `${owner.namespace}/${owner.pod}/${owner.container}`;
   const byClaim = claims.length === 0 ? [] : [owners.length > 1 ? `claim, +${owners.length - 1}` : 'claim'];
-  const marks = [...byClaim, ...(unenforced ? ['unenforced'] : [])];
+  const marks = [
+    ...byClaim,
+    ...(unenforced ? ['unenforced'] : []),
+    ...(suspension === undefined ? [] : [suspension.step]),
+  ];
   return marks.length === 0 ? name : `${name} (${marks.join(', ')})`;
 }

@@ -61,6 +61,15 @@ export const MEMORY_OVERSUBSCRIBE_KEY = 'tencent.com/vcuda-memory-oversubscribe'
 export const ENFORCEMENT_KEY = 'tencent.com/vcuda-enforcement';
 
 /**
+ * Pod annotation: what its owner asks for each running container: to be `suspended` (until a call of it wants its GPU),
+ * `held` (until someone resumes it) or `running`; anything after `@` makes the same request a new one.
+ */
+export const SUSPEND_KEY = 'tencent.com/vcuda-suspend';
+
+/** Pod annotation: how long a container must be idle to be suspended, such as `15m`; `never` for none. */
+export const SUSPEND_IDLE_KEY = 'tencent.com/vcuda-suspend-idle';
+
+/**
  * Pod annotation: whether several whole GPUs of a container must be of one model and memory (`required`), or only if
  * possible (`preferred`, the default).
  */

@@ -7,6 +7,8 @@ import {
   MEMORY_OVERSUBSCRIBE_KEY,
   PRIORITY_KEY,
   SHARE_LIMIT_KEY,
+  SUSPEND_IDLE_KEY,
+  SUSPEND_KEY,
 } from '../gpu/annotations.js';
 import { SELECTION_KEYS } from '../gpu/gpu-selection.js';
 import { CORE_RESIZE_KEY, MEMORY_RESIZE_KEY } from '../manifests/gpu-resize.js';
@@ -20,6 +22,8 @@ const KEYS = [
   PRIORITY_KEY,
   MEMORY_OVERSUBSCRIBE_KEY,
   ENFORCEMENT_KEY,
+  SUSPEND_KEY,
+  SUSPEND_IDLE_KEY,
   CPU_AFFINITY_KEY,
   GPU_SHARE_KEY,
   CORE_RESIZE_KEY,

@@ -74,6 +74,7 @@ export function simulatedConfig(directory: string, config: Partial<AgentConfig> 
     memoryOversubscription: 1,
     allowUnenforced: false,
     allowSuspend: false,
+    suspendIdleMs: null,
     allowResize: false,
     logLevel: 'info',
     ...config,

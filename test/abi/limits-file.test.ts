@@ -63,6 +63,7 @@ test('encoded limits decode to the same limits', (t) => {
     devices: fc.array(newDevice, { maxLength: MAX_DEVICES }),
     denyUnlisted: fc.boolean(),
     unenforced: fc.boolean(),
+    suspendable: fc.boolean(),
     logLevel: fc.constantFrom('none' as const, 'error' as const, 'warning' as const, 'info' as const, 'debug' as const),
   });
   fc.assert(
@@ -214,11 +215,16 @@ test('the decoder does not throw, whatever the bytes', (t) => {
 
 test('the policy of a file changes in one write, and nothing else does', (t) => {
   const before = encodeLimits({ allocation: 'a', devices: [] });
-  const { position, bytes } = publishPolicy({ denyUnlisted: true, unenforced: false, memoryByDriver: true });
+  const { position, bytes } = publishPolicy({
+    denyUnlisted: true,
+    unenforced: false,
+    memoryByDriver: true,
+    suspendable: false,
+  });
   const after = Buffer.from(before);
   bytes.copy(after, position);
   t.same(decoded(after), { ...decoded(before), memoryByDriver: true });
-  const back = publishPolicy({ denyUnlisted: true, unenforced: false, memoryByDriver: false });
+  const back = publishPolicy({ denyUnlisted: true, unenforced: false, memoryByDriver: false, suspendable: false });
   back.bytes.copy(after, back.position);
   t.ok(after.equals(before));
   t.end();

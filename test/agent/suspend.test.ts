@@ -16,11 +16,11 @@ test(
     await seen(2);
     const before = usedMib();
     t.equal(before, 512 + 256 + 2 * CONTEXT_MIB);
-    t.match(await command('suspend'), new RegExp(`${name} +running +- +- +- `));
-    t.equal(await command('suspend', pod.name), `${name}: ${before} MiB of 2 processes on the host\n`);
+    t.match(await command('suspend'), new RegExp(`${name} +running +- +- +- +- +- `));
+    t.equal(await command('suspend', pod.name, '--hold'), `${name}: ${before} MiB of 2 processes on the host\n`);
     t.equal(usedMib(), 0);
-    t.match(await command('suspend'), new RegExp(`${name} +suspended +2.* ${before} MiB +- `));
-    t.match(await command('suspend', pod.name), /it is suspended already/);
+    t.match(await command('suspend'), new RegExp(`${name} +suspended +2.* operator, held +${before} MiB +- +- `));
+    t.match(await command('suspend', pod.name, '--hold'), /it is suspended already/);
     for (const tenant of both) tenant.say('go');
     t.equal(await command('resume', pod.name), `${name}: ${before} MiB of 2 processes on the GPU again\n`);
     t.equal(usedMib(), before);
@@ -36,6 +36,44 @@ test(
     ]);
   },
 );
+
+test('the next call of a suspended container resumes it, also after a restart of the agent', { skip }, async (t) => {
+  const { node, suspend, listed, start, seen, usedMib, remembers, notes, record } = await suspendingNode(t, true);
+  const both = [await start(['512']), await start(['256'])];
+  await seen(2);
+  const before = usedMib();
+  t.match(await suspend(false), /^\d+ MiB$/);
+  t.equal(usedMib(), 0);
+  t.match(await listed(), { step: 'suspended', by: 'operator', held: false, wish_ms: '0' });
+  for (const tenant of both) t.ok(await remembers(tenant));
+  await eventually(async () => (await listed())?.step === 'running', 'the record is gone');
+  t.equal(usedMib(), before);
+  t.throws(() => readFileSync(record), { code: 'ENOENT' });
+  t.match(
+    notes.map(({ reason }) => reason),
+    ['GPUSuspended', 'GPUResumed'],
+  );
+
+  t.match(await suspend(false), /^\d+ MiB$/);
+  await node.stopAgent();
+  both[0]?.say('go');
+  await node.startAgent();
+  await eventually(() => both[0]?.output.endsWith('\n5eed\n5eed\n') === true, 'the waiting call goes on');
+  t.ok(both[1] !== undefined && (await remembers(both[1])));
+});
+
+test('a held container waits for someone, and shows that its programs want their GPU', { skip }, async (t) => {
+  const { suspend, resume, listed, start, seen, usedMib } = await suspendingNode(t, true);
+  const tenant = await start(['64']);
+  await seen(1);
+  await suspend();
+  tenant.say('go');
+  await eventually(async () => Number((await listed())?.wish_ms) > 0, 'the wish is seen');
+  t.equal(usedMib(), 0);
+  t.match(await listed(), { step: 'suspended', held: true });
+  t.match(await resume(), /^\d+ MiB$/);
+  await eventually(() => tenant.output.endsWith('\n5eed\n'), 'the waiting call goes on');
+});
 
 test('what cannot be suspended is refused with the reason, and nothing is tried', { skip }, async (t) => {
   const refusing = await suspendingNode(t, false);
@@ -108,8 +146,9 @@ test('the next agent knows what is suspended, and lets run what was interrupted 
   await node.stopAgent();
   const startTicks = processStat(tenant.pid)?.startTicks ?? 0;
   const processes = [{ pid: tenant.pid, startTicks, bytes: before * MIB }];
-  const interrupted = { step: 'suspending', sinceMs: 1, gpuUuid: GPU, usedBytes: before * MIB, processes };
-  writeFileSync(record, JSON.stringify(interrupted));
+  const origin = { by: 'operator', held: true, asked: '0', wishMs: null };
+  const interrupted = { step: 'suspending', sinceMs: 1, gpuUuid: GPU, usedBytes: before * MIB, ...origin, processes };
+  writeFileSync(record, JSON.stringify({ suspension: interrupted, served: null }));
   const checkpoint = [join(NATIVE, 'sim/libcuda.so.1'), 'lock', String(tenant.pid), '1000'];
   t.equal(execFileSync(join(NATIVE, 'gpu-checkpoint'), checkpoint, { ...SIM, encoding: 'utf8' }), 'result 0 state 1\n');
   await node.startAgent();

@@ -60,10 +60,10 @@ export async function suspendingNode(t: Test, allowSuspend: boolean) {
   const client = new (suspendProto().vgpu.Suspend)(`unix:${node.config.displaySocket}`, credentials.createInsecure());
   t.teardown(() => client.close());
   /** How many bytes were moved, or why none. */
-  const operate = async (call: 'Suspend' | 'Resume'): Promise<string> => {
+  const operate = async (call: 'Suspend' | 'Resume', held = false): Promise<string> => {
     const [container] = (await callUnary(client, 'List', {}, 15_000, { waitForReady: true })).containers;
     try {
-      const { bytes } = await callUnary(client, call, { allocation: container?.allocation }, 120_000);
+      const { bytes } = await callUnary(client, call, { allocation: container?.allocation, held }, 120_000);
       return `${Number(bytes) / MIB} MiB`;
     } catch (error) {
       return (error as ServiceError).details;
@@ -75,7 +75,8 @@ export async function suspendingNode(t: Test, allowSuspend: boolean) {
     pod,
     record: join(sliceDirectory(given), 'suspended.json'),
     command,
-    suspend: () => operate('Suspend'),
+    /** So that only `resume` lets it run again, unless it is not `held`. */
+    suspend: (held = true) => operate('Suspend', held),
     resume: () => operate('Resume'),
     listed: async () => (await callUnary(client, 'List', {}, 15_000, { waitForReady: true })).containers[0],
     /** Starts a process of the pod; without `inside`, one that belongs to no container. */

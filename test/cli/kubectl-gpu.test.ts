@@ -7,7 +7,7 @@ import tap, { test, type Test } from 'tap';
 import { parse } from 'yaml';
 import type { UseRecord } from '../../src/agent/node/use-record.js';
 import { Journal } from '../../src/agent/node/journal.js';
-import type { SliceSnapshot } from '../../src/agent/node/view.js';
+import type { SliceSnapshot, SuspensionSnapshot } from '../../src/agent/node/view.js';
 import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
 import { encodeInventory } from '../../src/gpu/node-inventory.js';
 import { TokenAccess } from '../../src/http/token-access.js';
@@ -84,6 +84,9 @@ async function testCluster(t: Test) {
   /** Limits that the agent has in force for the pod train from now on. */
   const enforce = (limits: Partial<SliceSnapshot>): void => {
     trainNow = allocation('train', [slice(gpus[0]!, { ...use, ...limits })]);
+  };
+  const suspend = (suspension: SuspensionSnapshot | undefined): void => {
+    trainNow = { ...train, ...(suspension === undefined ? {} : { suspension }) };
   };
   const journal = new Journal(systemClock);
   journal.note({ level: 'info', kind: 'Started', message: 'default/train/main: 30 cores', allocation: train.id });
@@ -199,7 +202,7 @@ async function testCluster(t: Test) {
     ]);
     return { code, out, err };
   };
-  return { server, directory, run, runAlone, start, event, enforce, env };
+  return { server, directory, run, runAlone, start, event, enforce, suspend, env };
 }
 
 test('kubectl gpu top -i is a full screen of all nodes', { skip: noPseudoTerminal }, async (t) => {
@@ -507,6 +510,31 @@ test('kubectl gpu limits set says whether the agent applied the limits, refused 
     code: 1,
     out: /not seen after 0\.1 s: the API server does not reach the agent/,
   });
+});
+
+test('kubectl gpu suspend asks by an annotation, and says what the agent did; pods and describe show it', async (t) => {
+  const { run, server, event, suspend } = await testCluster(t);
+  const annotation = () => server.read('pods', 'default', 'train')?.metadata.annotations?.['tencent.com/vcuda-suspend'];
+  t.match(await run('suspend', 'train', '--wait', '0.1'), { code: 1, out: /\npod\/train: not seen after 0\.1 s/ });
+  t.match(annotation(), /^suspended@2.*Z$/);
+  const since = Date.now() - 60_000;
+  suspend({ step: 'suspended', sinceMs: since, by: 'pod', held: false, wishMs: null, hostBytes: 3 * GIB });
+  t.match(await run('suspend', 'train', '-c', 'main'), {
+    code: 0,
+    out: /\npod\/train: main is suspended by its pod, since 1 m.*: 3\.0 GiB on the host\n$/,
+  });
+  t.match(annotation(), /^main=suspended@/);
+  t.match((await run('pods', 'train')).out, /train +Running, suspended /);
+  t.match((await run('describe', 'train')).out, /suspended by its pod, since 1 m.*: 3\.0 GiB on the host\n/);
+  t.match(await run('suspend', 'train', '--hold', '--wait', '0.1'), { code: 1, out: /vcuda-suspend=held@/ });
+  suspend(undefined);
+  t.match(await run('resume', 'train'), { code: 0, out: /vcuda-suspend=running@.*\npod\/train: main runs\n$/ });
+  const refused = run('suspend', 'train');
+  await eventually(() => annotation()?.startsWith('suspended@') === true, 'it has asked');
+  event('train', 'GPUSuspendRefused', 'gpu-manager', 'main: it has several GPUs', 'suspend');
+  t.match(await refused, { code: 1, out: /\npod\/train: refused: main: it has several GPUs\n$/ });
+  t.match(await run('suspend', 'web'), { code: 2, err: /pod web asks for no GPU/ });
+  t.match(await run('resume', 'waiting'), { code: 0, out: /nothing to do: it has no node yet/ });
 });
 
 test('kubectl gpu limits resize asks for more than a pod requested', async (t) => {

@@ -1,7 +1,7 @@
 import type { Priority } from '../../gpu/priority.js';
 import type { Sample } from '../../http/metrics.js';
 import type { NodeMetric } from './node-metric.js';
-import type { AllocationSnapshot, SliceSnapshot } from '../node/index.js';
+import type { AllocationSnapshot, SliceSnapshot, SuspensionSnapshot } from '../node/index.js';
 
 /** Absent: nothing is printed. */
 const PRIORITY_VALUES: Readonly<Record<Priority, number | null>> = { high: 1, normal: null, low: -1 };
@@ -70,6 +70,28 @@ function containerCounter(name: string, help: string, value: (allocation: Alloca
       for (const allocation of snapshot.allocations) {
         const labels = runningOf(allocation);
         if (labels !== null) yield { labels, value: value(allocation) };
+      }
+    },
+  };
+}
+
+/** A figure of each container that is suspended, or on its way there or back. */
+function suspension(
+  name: string,
+  help: string,
+  value: (suspension: SuspensionSnapshot, atMs: number) => number | null,
+): NodeMetric {
+  return {
+    name,
+    type: 'gauge',
+    help,
+    labels: ['namespace', 'pod', 'container', 'by'],
+    *read({ snapshot }) {
+      for (const allocation of snapshot.allocations) {
+        const labels = allocation.suspension === undefined ? null : runningOf(allocation);
+        if (labels === null || allocation.suspension === undefined) continue;
+        const found = value(allocation.suspension, snapshot.atMs);
+        if (found !== null) yield { labels: { ...labels, by: allocation.suspension.by }, value: found };
       }
     },
   };
@@ -249,6 +271,21 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
       }
     },
   },
+  suspension(
+    'vgpu_container_suspended',
+    '1 for containers that are suspended, by who wanted that: operator, pod or idle; others are absent',
+    ({ step }) => (step === 'suspended' ? 1 : null),
+  ),
+  suspension(
+    'vgpu_container_suspended_bytes',
+    'Memory that a suspended container had on the GPU, and has on the host; absent for others',
+    ({ hostBytes }) => hostBytes,
+  ),
+  suspension(
+    'vgpu_container_suspended_wait_seconds',
+    'Time since a call of a suspended container asked for its GPU; absent if none did',
+    ({ wishMs }, atMs) => (wishMs === null ? null : Math.max(0, (atMs - wishMs) / 1000)),
+  ),
   {
     name: 'vgpu_container_findings',
     type: 'gauge',

@@ -33,6 +33,7 @@ const ALLOCATION_STATE = [
   'memoryBytes',
   'findings',
   'quotaGroup',
+  'suspension',
 ] as const;
 const SLICE_STATE = [
   'gpuUuid',

@@ -12,5 +12,6 @@ export type {
   NodeSnapshot,
   NodeView,
   SliceSnapshot,
+  SuspensionSnapshot,
   UseMoment,
 } from './view.js';

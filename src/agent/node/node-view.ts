@@ -229,6 +229,7 @@ function allocations(
       refusedConnections: slice?.refusals.connections ?? 0,
       socketFloods: slice?.refusals.floods ?? 0,
       ...(quotaGroup === null ? {} : { quotaGroup }),
+      ...suspensionOf(slice),
       slices: holding.parts.flatMap((part) => {
         const gpu = gpus.get(part.gpuUuid);
         // A GPU that was removed from the machine is not shown.
@@ -239,6 +240,11 @@ function allocations(
       }),
     };
   });
+}
+
+function suspensionOf(slice: SliceObservation | undefined): Pick<AllocationSnapshot, 'suspension'> {
+  const suspension = slice?.suspension ?? null;
+  return suspension === null ? {} : { suspension };
 }
 
 type LedgerGpu = LedgerState['node']['gpus'][number]['gpu'];

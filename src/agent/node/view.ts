@@ -120,6 +120,20 @@ export interface ClaimSnapshot {
   readonly request: string;
 }
 
+/** A container whose GPU memory is on the host, or on its way there or back. */
+export interface SuspensionSnapshot {
+  readonly step: 'suspending' | 'suspended' | 'resuming';
+  readonly sinceMs: number;
+  /** Who wanted it: an operator of the node, the pod by its annotation, or nobody: it was idle. */
+  readonly by: 'operator' | 'pod' | 'idle';
+  /** Its calls wait until someone resumes it; otherwise a call does. */
+  readonly held: boolean;
+  /** When one of its calls asked for the GPU since; null: none did. */
+  readonly wishMs: number | null;
+  /** What its processes had on the GPU. */
+  readonly hostBytes: number;
+}
+
 /** One allocation: the GPUs of one container, or of several that use them in turn. */
 export interface AllocationSnapshot {
   readonly id: string;
@@ -147,6 +161,8 @@ export interface AllocationSnapshot {
   readonly socketFloods: number;
   /** Absent if its pod names none. */
   readonly quotaGroup?: string;
+  /** Absent while it runs. */
+  readonly suspension?: SuspensionSnapshot;
   readonly slices: readonly SliceSnapshot[];
 }
 

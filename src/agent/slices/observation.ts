@@ -7,6 +7,8 @@ import type { GpuProcess, GpuSample } from '../../gpu/sample.js';
 import type { SliceOwner } from './ports.js';
 import type { SocketRefusals } from './compat/slice-socket.js';
 import type { Slice } from './slice.js';
+import type { Suspension } from './suspend/suspension-file.js';
+import { sumOf } from './suspend/suspensions.js';
 import type { Slices } from './slices.js';
 import type { Drift, GpuSlice } from './steering/gpu-slice.js';
 
@@ -75,6 +77,14 @@ export interface SliceObservation {
   readonly devices: readonly DeviceObservation[];
   /** The audit's present findings. */
   readonly findings: readonly Finding[];
+  /** What happens to its GPU memory; null while it runs. */
+  readonly suspension: SuspensionObservation | null;
+}
+
+/** A container that is suspended, or on its way there or back. */
+export interface SuspensionObservation extends Pick<Suspension, 'step' | 'sinceMs' | 'by' | 'held' | 'wishMs'> {
+  /** What its processes had on the GPU. */
+  readonly hostBytes: number;
 }
 
 /** The use of one GPU by a slice, reduced to a few figures; as of the last sample and tick. */
@@ -116,6 +126,7 @@ export function observeSlices(
   gpus: readonly GpuMonitor[],
   findings: (allocation: string) => readonly Finding[],
   byDriver: (slice: Slice, gpuUuid: string) => boolean = () => false,
+  suspensionOf: (allocation: string) => Suspension | null = () => null,
 ): SliceObservation[] {
   const gpuSlices = gpuSlicesOf(gpus);
   return [...slices.started.values()].map((slice) => ({
@@ -125,12 +136,19 @@ export function observeSlices(
     processes: slice.sessions.size,
     refusals: slice.refusals,
     findings: findings(slice.id),
+    suspension: observeSuspension(suspensionOf(slice.id)),
     devices: (gpuSlices.get(slice.id) ?? []).map((gpuSlice) =>
       byDriver(slice, gpuSlice.gpuUuid)
         ? { ...observeDevice(gpuSlice), memoryByDriver: true }
         : observeDevice(gpuSlice),
     ),
   }));
+}
+
+function observeSuspension(record: Suspension | null): SuspensionObservation | null {
+  if (record === null) return null;
+  const { step, sinceMs, by, held, wishMs, processes } = record;
+  return { step, sinceMs, by, held, wishMs, hostBytes: sumOf(processes) };
 }
 
 /** The GPU use of every started slice. Reads memory only, unless the driver does not report the memory of processes. */

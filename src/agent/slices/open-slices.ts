@@ -19,6 +19,7 @@ export interface SlicesConfig {
   readonly memoryOversubscription: number;
   readonly allowUnenforced: boolean;
   readonly allowSuspend: boolean;
+  readonly suspendIdleMs: number | null;
   readonly nativePath: string;
   readonly samplePeriodMs: number;
   readonly lowPriorityFloor?: number;
@@ -67,6 +68,7 @@ export async function openSlices(needs: SlicesNeeds): Promise<Vgpu> {
       announced: runtimes.announced,
     },
     allowSuspend: config.allowSuspend,
+    suspendIdleMs: config.suspendIdleMs,
     checkpoints:
       needs.cudaLibrary === null
         ? null

@@ -1,5 +1,6 @@
 import type { Greeting } from '../../abi/greeting.js';
 import type { DeviceLimit, GivesWay, NewDeviceLimits, NewLimits } from '../../abi/limits-file.js';
+import type { CallMarks } from '../../abi/usage-file.js';
 import { parseDriverVersion, type VcudaConfig } from '../../abi/vcuda-config.js';
 import { sameLimits } from './limits/live-limits.js';
 import type { Clock } from '../../host/clock.js';
@@ -24,6 +25,8 @@ export interface SliceSpec {
   readonly devices: readonly NewDeviceLimits[];
   /** Whether its limits are not enforced; counts when its container starts. Absent: they are. */
   readonly unenforced?: boolean;
+  /** Whether the agent may suspend it; counts when its container starts. Absent: no. */
+  readonly suspendable?: boolean;
 }
 
 /** The first limits by position of the GPU: as allocated, or lower. */
@@ -70,6 +73,7 @@ export class Slice {
   #limits: LimitsWriter;
   #usage: UsageOpened;
   #renewalsLeft = 0;
+  #hasKeptLimits = true;
 
   private constructor(spec: SliceSpec, limits: LimitsWriter, options: SliceOptions, listener: SessionListener) {
     const { directories, clock } = options;
@@ -126,16 +130,14 @@ export class Slice {
     await options.directories.make(spec.allocation);
     const path = options.directories.limitsPathOf(spec.allocation);
     let limits = LimitsWriter.open(path);
-    if (
-      limits?.lists(
-        spec.allocation,
-        spec.devices.map(({ uuid }) => uuid),
-      ) !== true
-    ) {
+    const uuids = spec.devices.map(({ uuid }) => uuid);
+    const isKept = limits?.lists(spec.allocation, uuids) === true;
+    if (limits === null || !isKept) {
       limits?.close();
       limits = await LimitsWriter.create(path, newLimits(spec, held));
     }
     const slice = new Slice(spec, limits, options, listener);
+    slice.#hasKeptLimits = isKept;
     await slice.#listen();
     slice.#renewalsLeft = RENEWALS;
     slice.#renew();
@@ -157,6 +159,7 @@ export class Slice {
     this.#limits.close();
     this.#limits = limits;
     this.#spec = spec;
+    this.#hasKeptLimits = true;
     if (this.#usage.ok) this.#usage.reader.close();
     this.#usage = UsageReader.open(directories.usagePathOf(this.id));
     await this.#listen();
@@ -245,6 +248,19 @@ export class Slice {
   /** Bytes that its living processes hold beyond their memory limit, on the host; null when that cannot be read. */
   hostBacked(): number | null {
     return this.#usage.ok ? this.#usage.reader.hostBacked(this.#deadSlots(this.#usage.reader)) : null;
+  }
+
+  /** What calls of its programs tell the agent; null when that cannot be read. */
+  calls(): CallMarks | null {
+    return this.#usage.ok ? this.#usage.reader.calls() : null;
+  }
+
+  /**
+   * Whether its processes see the limits that the agent publishes. They do not if an earlier agent's file was lost
+   * while they ran.
+   */
+  get hasKeptLimits(): boolean {
+    return this.#hasKeptLimits;
   }
 
   get sessions(): ReadonlySet<Session> {
@@ -337,5 +353,6 @@ function newLimits(spec: SliceSpec, held: HeldDevices): NewLimits {
     allocation: spec.allocation,
     devices: spec.devices.map((device, index) => ({ ...device, ...held[index] })),
     unenforced: spec.unenforced === true,
+    suspendable: spec.suspendable === true,
   };
 }

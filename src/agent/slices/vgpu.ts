@@ -50,7 +50,13 @@ import { REGISTRATION_PACE, RegistrationPace } from './compat/registration-pace.
 import { Resizer } from './limits/resizer.js';
 import type { Checkpoints } from './suspend/checkpoint-program.js';
 import { suspendService } from './suspend/suspend-service.js';
+import { ContainerProcesses } from './suspend/container-processes.js';
+import { IdleWatch } from './suspend/idle-watch.js';
+import { PodRequests } from './suspend/pod-requests.js';
+import { SuspendNotes } from './suspend/suspend-notes.js';
 import { Suspender } from './suspend/suspender.js';
+import { Suspensions } from './suspend/suspensions.js';
+import { WakeWatch } from './suspend/wake-watch.js';
 import { UsageTmpfs } from './usage/usage-tmpfs.js';
 import { SliceDirectories } from './slice-directory.js';
 import type { Slice, SliceSpec } from './slice.js';
@@ -90,6 +96,8 @@ export interface VgpuOptions {
   readonly allowUnenforced?: boolean;
   /** `--allow-suspend`; absent: no. */
   readonly allowSuspend?: boolean;
+  /** `--suspend-idle`; absent or null: containers are suspended only on request. */
+  readonly suspendIdleMs?: number | null;
   /** The driver's checkpoint interface; absent: this node has none. */
   readonly checkpoints?: Checkpoints | null;
   /** `--virtual-manager-path`. */
@@ -165,7 +173,8 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
   const pace = new RegistrationPace(options.clock, REGISTRATION_PACE);
   const slices = new Slices({ ...options, directories, policy, pace });
   const legacyPods = new LegacyPods({ ...options, pace });
-  const suspendedBytes = (allocation: string): number | null => suspender.suspendedBytes(allocation);
+  const suspensions = new Suspensions(directories);
+  const suspendedBytes = (allocation: string): number | null => suspensions.bytesOf(allocation);
   const driverMemory = openDriverMemory(options, { slices, policy, suspendedBytes });
   const followLimits = (slice: Slice): void => driverMemory?.follow(slice);
   const resizer = new Resizer({
@@ -214,9 +223,26 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     source: options.driver,
     usersOf: (spec) => policy.usersOf(spec),
     slices,
-    directories,
-    owners,
-    onStep: followLimits,
+    suspensions,
+    processes: new ContainerProcesses({ ...options, owners, source: options.driver }),
+  });
+  const suspending = {
+    ...options,
+    ...{ slices, suspensions, suspender },
+    usersOf: (spec: SliceSpec) => policy.usersOf(spec),
+    notes: new SuspendNotes((spec) => policy.usersOf(spec), options.notices, options.log),
+  };
+  suspensions.onStep((allocation) => {
+    const slice = slices.started.get(allocation);
+    if (slice !== undefined) followLimits(slice);
+  });
+  const wakeWatch = new WakeWatch(suspending);
+  const podRequests = new PodRequests(suspending);
+  const idleWatch = new IdleWatch({
+    ...suspending,
+    suspendIdleMs: options.suspendIdleMs ?? null,
+    observeUse: () => observeUse(slices, monitor.gpus),
+    nowNs: () => process.hrtime.bigint(),
   });
   const observe = (): readonly SliceObservation[] =>
     observeSlices(
@@ -224,6 +250,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       monitor.gpus,
       (allocation) => auditor.findings(allocation),
       (slice, gpuUuid) => driverMemory?.enforces(slice, gpuUuid) === true,
+      (allocation) => suspensions.of(allocation),
     );
   // Annotations may have changed while the slice was opened.
   const resize = (allocation: string): void => {
@@ -237,17 +264,21 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       directoryOf: (id) => directories.pathOf(id),
       prepare: (id, fresh) => slices.prepare(id, fresh),
       async start(limits) {
-        await suspender.forget(limits.allocation);
+        await suspensions.forget(limits.allocation);
         await slices.start(specOf(limits));
+        const slice = slices.started.get(limits.allocation);
+        if (slice !== undefined) await podRequests.begin(slice);
         resize(limits.allocation);
         await driverMemory?.expect(limits.allocation);
-        if (slices.started.get(limits.allocation)?.unenforced === true) options.notices.note(limits.owner, UNENFORCED);
+        if (slice?.unenforced === true) options.notices.note(limits.owner, UNENFORCED);
       },
       async restore(limits) {
         await slices.restore(specOf(limits));
         resize(limits.allocation);
         void driverMemory?.expect(limits.allocation);
         await suspender.recover(limits.allocation);
+        const slice = slices.started.get(limits.allocation);
+        if (slice !== undefined) podRequests.reconsider(slice);
       },
       correct(limits) {
         slices.correct(specOf(limits));
@@ -261,7 +292,10 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         resize(limits.allocation);
         return null;
       },
-      remove: (id) => slices.remove(id),
+      async remove(id) {
+        await suspensions.forget(id);
+        await slices.remove(id);
+      },
       list: () => slices.list(),
     },
     legacy: {
@@ -294,7 +328,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       const at = open?.spec.devices.findIndex(({ uuid }) => uuid === gpuUuid) ?? -1;
       return open?.limits.live[at] ?? null;
     },
-    services: [limitsService({ slices, operator, resizer, observe }), suspendService(slices, suspender)],
+    services: [limitsService({ slices, operator, resizer, observe }), suspendService(slices, suspensions, suspender)],
     part: {
       name: 'vgpu',
       async start() {
@@ -304,8 +338,14 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         precedence.start();
         monitor.start();
         auditor.start();
+        wakeWatch.start();
+        podRequests.start();
+        if (options.allowSuspend === true) idleWatch.start();
       },
       async stop() {
+        idleWatch.stop();
+        podRequests.stop();
+        wakeWatch.stop();
         suspender.stop();
         auditor.stop();
         monitor.stop();

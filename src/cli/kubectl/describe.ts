@@ -9,6 +9,8 @@ import {
   MEMORY_OVERSUBSCRIBE_KEY,
   PRIORITY_KEY,
   SHARE_LIMIT_KEY,
+  SUSPEND_IDLE_KEY,
+  SUSPEND_KEY,
 } from '../../gpu/annotations.js';
 import { MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import { eventsPath, podPath } from '../../kube/api-path.js';
@@ -32,6 +34,7 @@ import { gonePod, gonePodText } from './describe-gone.js';
 import { describeNode, nodeDocument, nodeText } from './describe-node.js';
 import type { GpuClaim, GpuContainer, GpuPod } from './gpu-cluster.js';
 import { stateOf, whyNot } from './pods.js';
+import { suspensionText } from './suspension-text.js';
 
 const ANNOTATIONS = [
   MEMORY_LIMIT_KEY,
@@ -40,6 +43,8 @@ const ANNOTATIONS = [
   PRIORITY_KEY,
   MEMORY_OVERSUBSCRIBE_KEY,
   ENFORCEMENT_KEY,
+  SUSPEND_KEY,
+  SUSPEND_IDLE_KEY,
   ...SELECTION_KEYS,
   CPU_AFFINITY_KEY,
 ];
@@ -227,6 +232,7 @@ function containerText({ name, requested, gpus, allocation }: GpuContainer): str
       ? ['the driver enforces its memory limits too']
       : []),
     ...(allocation.unenforced ? ['its limits are not enforced'] : []),
+    ...(allocation.suspension === undefined ? [] : [suspensionText(allocation.suspension, Date.now())]),
     ...allocation.findings.map(({ code, message }) => `finding ${code}: ${message}`),
   ];
   return `${head}${indented(slices)}${notes.map((note) => `  ${printable(note)}\n`).join('')}`;

@@ -34,16 +34,22 @@ const REFUSED = 'GPULimitRefused';
 const CHANGED = 'GPULimitChanged';
 
 /** The pod's events about limits, oldest first; none if they cannot be listed. */
-export async function limitEvents(
+export function limitEvents(cluster: GpuCluster, pod: Pod): Promise<readonly ClusterEvent[]> {
+  return podEvents(cluster, pod, [REFUSED, CHANGED]);
+}
+
+/** The pod's events with these reasons, oldest first; none if they cannot be listed. */
+export async function podEvents(
   { api }: GpuCluster,
   { namespace, name, uid }: Pod,
+  reasons: readonly string[],
 ): Promise<readonly ClusterEvent[]> {
   const objects = await listAll(api, 'events', eventsPath(namespace), {
     fieldSelector: `involvedObject.name=${name}`,
   }).catch(() => []);
   return objects
     .map(readEvent)
-    .filter((event) => event.uid === uid && [REFUSED, CHANGED].includes(event.reason))
+    .filter((event) => event.uid === uid && reasons.includes(event.reason))
     .sort((a, b) => a.atMs - b.atMs);
 }
 

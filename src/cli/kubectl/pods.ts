@@ -7,6 +7,7 @@ import { listCommand, withCluster, type NamespaceOptions } from './cluster-comma
 import { slicesOf, type GpuPod } from './gpu-cluster.js';
 import { printListing, type Listing, type ListingOptions, type ListingRow } from './listing.js';
 import { selection } from './selection.js';
+import { suspensionText } from './suspension-text.js';
 
 /** `kubectl gpu pods`: the pods with GPUs, and the waiting ones with the reason. */
 export function podsCommand(): Command {
@@ -98,6 +99,7 @@ function rowOf(gpuPod: GpuPod, hasNamespace: boolean): ListingRow {
   const total = (of: (slice: (typeof slices)[number]) => number): number | null =>
     slices.length === 0 ? null : slices.reduce((sum, slice) => sum + of(slice), 0);
   const idle = idleOf(gpuPod);
+  const suspension = gpuPod.containers.find(({ allocation }) => allocation?.suspension)?.allocation?.suspension ?? null;
   const document = {
     namespace: pod.namespace,
     name: pod.name,
@@ -114,6 +116,7 @@ function rowOf(gpuPod: GpuPod, hasNamespace: boolean): ListingRow {
     usedMemoryBytes: total(({ usedMemoryBytes }) => usedMemoryBytes),
     throttledSeconds: total(({ counters }) => counters?.throttledSeconds ?? 0),
     lastUsedMs: idle?.lastUsedMs ?? null,
+    suspension,
     processes: total(({ pids }) => pids.length),
     gpuUuids: [...new Set(slices.map(({ gpuUuid }) => gpuUuid))],
   };
@@ -122,7 +125,7 @@ function rowOf(gpuPod: GpuPod, hasNamespace: boolean): ListingRow {
     cells: [
       ...(hasNamespace ? [pod.namespace] : []),
       pod.name,
-      document.status,
+      suspension === null ? document.status : `${document.status}, ${suspension.step}`,
       pod.node ?? '-',
       gpus.join(',') || '-',
       document.cores === null ? `-/${requested.cores}` : `${document.usedCores?.toFixed(0)}/${document.cores}`,
@@ -137,7 +140,7 @@ function rowOf(gpuPod: GpuPod, hasNamespace: boolean): ListingRow {
       document.processes === null ? '-' : String(document.processes),
       document.gpuUuids.join(',') || '-',
       document.claims.join(',') || '-',
-      why || '-',
+      why || (suspension === null ? '-' : suspensionText(suspension, Date.now())),
     ],
     document,
   };

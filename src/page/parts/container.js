@@ -1,7 +1,7 @@
 import { axis, chart } from './chart.js';
 import { h } from './dom.js';
 import { eventLog } from './events.js';
-import { ago, bytes, bytesOf, claimNames, count, names, seconds, sharers } from './format.js';
+import { ago, bytes, bytesOf, claimNames, count, names, seconds, sharers, suspensionText } from './format.js';
 import { podAddress } from './pod.js';
 import { read } from './stream.js';
 
@@ -128,6 +128,7 @@ function picture({ allocation, series }, store) {
       fact('Since', ago(allocation.allocatedAtMs, now)),
       fact('Phase', allocation.phase === 'started' ? 'started' : 'allocated, not started yet'),
       ...(allocation.unenforced ? [fact('Limits', 'not enforced, only compared with its use')] : []),
+      ...(allocation.suspension === undefined ? [] : [fact('Suspended', suspensionText(allocation.suspension, now))]),
       fact(
         'Processes',
         allocation.processes === 0

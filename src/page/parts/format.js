@@ -46,6 +46,18 @@ export function seconds(value) {
   return value < 48 * 3600 ? `${trimmed(value / 3600)} h` : `${Math.round(value / 86400)} days`;
 }
 
+const SUSPENDED_BY = { operator: 'by an operator of the node', pod: 'by its pod', idle: 'because it was idle' };
+
+/** What happens to a container's GPU memory. */
+export function suspensionText({ step, sinceMs, hostBytes, by, held, wishMs }, now) {
+  return [
+    `${step} ${SUSPENDED_BY[by]}, ${ago(sinceMs, now)}`,
+    `${bytes(hostBytes)} on the host`,
+    ...(held ? ['its calls wait until it is resumed'] : []),
+    ...(wishMs === null ? [] : [`last wish ${ago(wishMs, now)}`]),
+  ].join(' · ');
+}
+
 /** Date, time and zone of the reader: `2026-11-22 22:14:03 GMT+1`. */
 export function moment(ms) {
   momentFormat ??= new Intl.DateTimeFormat('en', {

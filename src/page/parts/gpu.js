@@ -184,6 +184,7 @@ function row({ allocation, slice }, gpu, colour, mark) {
           others > 0 ? `and ${count(others, 'other')}` : '',
           claims.length > 0 ? 'claim' : '',
           allocation.unenforced ? 'unenforced' : '',
+          allocation.suspension === undefined ? '' : allocation.suspension.step,
         ]
           .filter((part) => part !== '')
           .join(' · '),

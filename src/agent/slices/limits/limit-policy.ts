@@ -30,6 +30,8 @@ export interface NodeLimitPolicy {
   readonly memoryOversubscription?: number;
   /** Slices may be unenforced. */
   readonly allowUnenforced?: boolean;
+  /** Slices may be suspended. */
+  readonly allowSuspend?: boolean;
 }
 
 /**
@@ -54,8 +56,9 @@ export class LimitPolicy {
     this.#node = node;
   }
 
-  /** The allocation with the enforcement that its pod's annotations request now. */
-  withEnforcement(spec: SliceSpec): SliceSpec {
+  /** The allocation with the enforcement that its pod's annotations request now, and whether it can be suspended. */
+  withEnforcement(allocated: SliceSpec): SliceSpec {
+    const spec = { ...allocated, suspendable: this.#node.allowSuspend === true };
     const annotations = this.#limitAnnotations.annotations(spec.owner.podUid);
     if (annotations === null) return spec;
     const allowed = this.#node.allowUnenforced === true;

@@ -2,6 +2,7 @@ import { closeSync, fstatSync, constants, openSync, readFileSync, writeSync } fr
 import {
   decodeLimits,
   encodeLimits,
+  markSuspended,
   publishLive,
   publishPolicy,
   publishSteering,
@@ -10,6 +11,7 @@ import {
   type NewLimits,
   type Publication,
   type Steering,
+  type SuspendedMark,
 } from '../../../abi/limits-file.js';
 import { createFileAtomically } from '../../../host/atomic-file.js';
 import { isLeased, NEVER_WAIT } from '../../../host/reachable-file.js';
@@ -20,7 +22,7 @@ import { isLeased, NEVER_WAIT } from '../../../host/reachable-file.js';
  */
 export class LimitsWriter {
   #fd: number | null;
-  readonly #identity: Pick<Limits, 'allocation' | 'devices' | 'denyUnlisted' | 'unenforced'>;
+  readonly #identity: Pick<Limits, 'allocation' | 'devices' | 'denyUnlisted' | 'unenforced' | 'suspendable'>;
   #memoryByDriver: boolean;
   #sequence: number;
   #live: readonly LiveLimit[];
@@ -100,6 +102,19 @@ export class LimitsWriter {
     const { position, bytes } = publishPolicy({ ...this.#identity, memoryByDriver: toDriver });
     writeSync(this.#fd, bytes, 0, bytes.length, position);
     this.#memoryByDriver = toDriver;
+  }
+
+  /** Whether calls of the container's programs look if it is suspended; fixed while the container runs. */
+  get isSuspendable(): boolean {
+    return this.#identity.suspendable;
+  }
+
+  /** Tells the next call of every process whether to ask for the GPU. */
+  announce(mark: SuspendedMark): void {
+    if (this.#fd === null) return;
+    const { position, bytes } = markSuspended(mark);
+    writeSync(this.#fd, bytes, 0, bytes.length, position);
+    this.publish(this.#live);
   }
 
   /** Publishes `live` to every process of the container. Takes a few microseconds; does nothing after `close`. */

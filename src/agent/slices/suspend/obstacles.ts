@@ -18,6 +18,8 @@ export interface SuspendFacts {
   /** Such as `580.95.05`; null if unknown. */
   readonly driverVersion: string | null;
   readonly unenforced: boolean;
+  /** Whether its calls can ask for the GPU. */
+  readonly isSuspendable: boolean;
   readonly gpuUuids: readonly string[];
   readonly processes: readonly SeenProcess[];
   /** Free memory of the host; null if unknown. */
@@ -55,6 +57,9 @@ export function suspendObstacles(facts: SuspendFacts): string[] {
       ? []
       : [`driver ${facts.driverVersion ?? 'unknown'} cannot suspend processes; that needs ${FIRST_BRANCH} or later`]),
     ...(facts.unenforced ? ['its limits are not enforced, so that the library does not see its calls'] : []),
+    ...(facts.isSuspendable || facts.unenforced
+      ? []
+      : ['it started while this node suspended no containers; start it again']),
     ...(facts.gpuUuids.length === 1 ? [] : ['it has several GPUs']),
     ...(facts.gpuUuids.some((uuid) => uuid.startsWith('MIG-')) ? ['its GPU is a MIG instance'] : []),
     ...(facts.processes.length > 0 ? [] : ['no process of it uses a GPU']),

@@ -8,15 +8,19 @@ import { RpcRefusal, unary } from '../../../rpc/unary.js';
 import type { Slice } from '../slice.js';
 import type { Slices } from '../slices.js';
 import type { Suspended, Suspender } from './suspender.js';
+import type { Suspension } from './suspension-file.js';
+import { sumOf, type Suspensions } from './suspensions.js';
 
 const CODES = {
   unknown: status.NOT_FOUND,
   impossible: status.FAILED_PRECONDITION,
   failed: status.ABORTED,
+  working: status.ABORTED,
+  full: status.ABORTED,
 } as const;
 
 /** `vgpu.Suspend`: every client that can connect may suspend containers, so only root can open its socket. */
-export function suspendService(slices: Slices, suspender: Suspender): RpcService {
+export function suspendService(slices: Slices, suspensions: Suspensions, suspender: Suspender): RpcService {
   return {
     get definition() {
       return suspendProto().vgpu.Suspend.service;
@@ -24,18 +28,24 @@ export function suspendService(slices: Slices, suspender: Suspender): RpcService
     handlers: {
       List: unary(async () => {
         const containers: SuspendableContainer[] = [];
-        for (const slice of slices.started.values()) containers.push(await describe(slice, suspender));
+        for (const slice of slices.started.values())
+          containers.push(await describe(slice, suspensions.of(slice.id), suspender));
         return { containers };
       }),
-      Suspend: unary(async ({ allocation }: SuspendRequest__Output) => respond(await suspender.suspend(allocation))),
+      Suspend: unary(async ({ allocation, held }: SuspendRequest__Output) =>
+        respond(await suspender.suspend(allocation, 'operator', held)),
+      ),
       Resume: unary(async ({ allocation }: SuspendRequest__Output) => respond(await suspender.resume(allocation))),
     },
   };
 }
 
-async function describe({ id, spec }: Slice, suspender: Suspender): Promise<SuspendableContainer> {
+async function describe(
+  { id, spec }: Slice,
+  record: Suspension | null,
+  suspender: Suspender,
+): Promise<SuspendableContainer> {
   const { namespace, pod, container } = spec.owner;
-  const record = suspender.of(id);
   return {
     allocation: id,
     namespace,
@@ -43,8 +53,11 @@ async function describe({ id, spec }: Slice, suspender: Suspender): Promise<Susp
     container,
     step: record?.step ?? 'running',
     since_ms: String(record?.sinceMs ?? 0),
-    host_bytes: String(record?.processes.reduce((sum, { bytes }) => sum + bytes, 0) ?? 0),
+    host_bytes: String(sumOf(record?.processes ?? [])),
     obstacles: record === null ? [...(await suspender.obstacles(id))] : [],
+    by: record?.by ?? '',
+    held: record?.held ?? false,
+    wish_ms: String(record?.wishMs ?? 0),
   };
 }
 

@@ -1,17 +1,17 @@
 import type { Clock } from '../../../host/clock.js';
 import type { Log } from '../../../host/log.js';
 import { wait } from '../../../host/pause.js';
-import { processStat } from '../../../host/process-stat.js';
 import type { GpuSource } from '../../gpus/index.js';
 import type { SliceNote, SliceNotices } from '../ports.js';
 import type { ProcessOwners } from '../process-owners.js';
 import type { Slice } from '../slice.js';
-import type { SliceDirectories } from '../slice-directory.js';
 import type { Slices } from '../slices.js';
-import { RESULT, type CheckpointAnswer, type Checkpoints } from './checkpoint-program.js';
-import { freeGroupBytes, freeHostBytes } from './host-memory.js';
-import { mib, suspendObstacles, type SeenProcess } from './obstacles.js';
-import { readSuspension, removeSuspension, writeSuspension, type Suspension } from './suspension-file.js';
+import { RESULT, type CheckpointAnswer, type Checkpoints, type ProcessState } from './checkpoint-program.js';
+import type { ContainerProcesses } from './container-processes.js';
+import { mib, type SeenProcess } from './obstacles.js';
+import type { Suspension } from './suspension-file.js';
+import { nextToResume, nextToSuspend, type ProcessCall } from './suspension-plan.js';
+import { isAlive, sumOf, type Member, type Suspensions } from './suspensions.js';
 
 export interface SuspenderOptions {
   /** `--allow-suspend`. Without it containers that an earlier agent suspended are resumed, and none is suspended. */
@@ -19,25 +19,25 @@ export interface SuspenderOptions {
   /** Null if the driver of this node has no checkpoint interface that the agent can reach. */
   readonly checkpoints: Checkpoints | null;
   readonly slices: Slices;
-  readonly directories: SliceDirectories;
-  readonly owners: ProcessOwners;
+  readonly suspensions: Suspensions;
+  readonly processes: Pick<ContainerProcesses, 'of' | 'obstacles'>;
   readonly source: GpuSource;
-  readonly driverVersion: () => string | null;
   /** All memory of a GPU; null for a GPU that has left the node. */
   readonly memoryBytesOf: (gpuUuid: string) => number | null;
   readonly usersOf: ProcessOwners['usersOf'];
-  /** Called when a step to or from a suspension begins or ends. */
-  readonly onStep?: (slice: Slice) => void;
   readonly notices: SliceNotices;
   readonly clock: Clock;
   readonly log: Log;
 }
 
+/** `working`: a call of the container asked for its GPU meanwhile; `full`: the GPU has no room for a resume. */
 export type Suspended =
   | { readonly ok: true; readonly bytes: number; readonly processes: number }
-  | { readonly ok: false; readonly code: 'unknown' | 'impossible' | 'failed'; readonly reason: string };
-
-type Members = Suspension['processes'];
+  | {
+      readonly ok: false;
+      readonly code: 'unknown' | 'impossible' | 'failed' | 'working' | 'full';
+      readonly reason: string;
+    };
 
 /** How long a lock waits for submitted work. */
 const WORK_MS = 10_000;
@@ -49,13 +49,18 @@ const LOOK_MS = 200;
 /** Room that a GPU must have beyond what the processes had, unless it was fuller before. */
 const SPARE_BYTES = 512 * 2 ** 20;
 
-const sum = (processes: Members): number => processes.reduce((all, { bytes }) => all + bytes, 0);
-const isAlive = ({ pid, startTicks }: Members[number]): boolean => {
-  const stat = processStat(pid);
-  return stat !== null && stat.startTicks === startTicks && !stat.ended;
-};
+const WORKING = 'one of its programs uses the GPU';
 
 class Stopped extends Error {}
+
+/** A process on its way: what the driver last said of it. */
+interface Moved extends Member {
+  readonly state: ProcessState | 'none' | null;
+  readonly answer: CheckpointAnswer | null;
+  readonly isStuck: boolean;
+}
+
+const moved = (member: Member, state: Moved['state']): Moved => ({ ...member, state, answer: null, isStuck: false });
 
 /**
  * Suspends and resumes whole containers, one at a time: docs/design/suspend.md has the steps. A step that fails leads
@@ -63,7 +68,6 @@ class Stopped extends Error {}
  */
 export class Suspender {
   readonly #options: SuspenderOptions;
-  readonly #records = new Map<string, Suspension>();
   #queue: Promise<unknown> = Promise.resolve();
   #stopped = false;
 
@@ -71,65 +75,51 @@ export class Suspender {
     this.#options = options;
   }
 
-  /** The record of a container that is suspended, or in a step to or from it; null for a container that runs. */
-  of(allocation: string): Suspension | null {
-    const record = this.#records.get(allocation);
-    return record?.processes.some(isAlive) === true ? record : null;
+  /** `held`: calls wait until someone resumes it; otherwise a call does. */
+  suspend(allocation: string, by: Suspension['by'], held: boolean): Promise<Suspended> {
+    return this.#oneAtATime(() => this.#suspend(allocation, by, held));
   }
 
-  /** What the processes of a container need on the GPU when they come back; null for a container that runs. */
-  suspendedBytes(allocation: string): number | null {
-    const record = this.of(allocation);
-    return record === null ? null : sum(record.processes);
-  }
-
-  suspend(allocation: string): Promise<Suspended> {
-    return this.#oneAtATime(() => this.#suspend(allocation));
-  }
-
-  resume(allocation: string): Promise<Suspended> {
+  /** `waitMs`: how long to wait for room on the GPU. */
+  resume(allocation: string, waitMs = ROOM_MS): Promise<Suspended> {
     return this.#oneAtATime(async () => {
       const slice = this.#options.slices.started.get(allocation);
-      const record = this.of(allocation);
+      const record = this.#options.suspensions.of(allocation);
       if (slice === undefined || record === null)
         return { ok: false, code: 'unknown', reason: `no suspended container has allocation ${allocation}` };
-      return this.#goBack(slice, record, '');
+      return this.#goBack(slice, record, '', waitMs);
     });
   }
 
   /** Why a running container cannot be suspended now; empty: it can. */
   async obstacles(allocation: string): Promise<readonly string[]> {
-    const slice = this.#options.slices.started.get(allocation);
-    return slice === undefined ? [] : this.#obstacles(slice, await this.#processesOf(slice));
+    const { slices, processes } = this.#options;
+    const slice = slices.started.get(allocation);
+    return slice === undefined ? [] : this.#obstacles(slice, await processes.of(slice));
   }
 
   /** The container was found running: what an earlier agent began goes on, or back. */
   async recover(allocation: string): Promise<void> {
-    const { directories, slices, allowed, log } = this.#options;
+    const { suspensions, slices, allowed, log } = this.#options;
     let record: Suspension | null = null;
     try {
-      record = await readSuspension(directories.suspensionPathOf(allocation));
+      record = await suspensions.load(allocation);
     } catch (error) {
       log.error(
-        { err: error, allocation, file: directories.suspensionPathOf(allocation) },
+        { err: error, allocation },
         'the record of a suspended container cannot be read; end its pod if its processes do not answer',
       );
     }
-    if (record === null) return;
-    this.#records.set(allocation, record);
+    const slice = slices.started.get(allocation);
+    if (record === null || slice === undefined) {
+      slice?.limits.announce('not');
+      return;
+    }
     const found = record;
+    slice.limits.announce(record.step === 'suspended' ? 'away' : 'begins');
     if (allowed && record.step === 'suspended') return;
-    void this.#oneAtATime(async () => {
-      const slice = slices.started.get(allocation);
-      return slice === undefined ? null : this.#goBack(slice, found, 'an earlier agent was interrupted');
-    });
-  }
-
-  /** The container starts anew: its processes have ended. */
-  async forget(allocation: string): Promise<void> {
-    if (!this.#records.delete(allocation)) return;
-    this.#stepped(allocation);
-    await removeSuspension(this.#options.directories.suspensionPathOf(allocation));
+    const why = allowed ? 'an earlier agent was interrupted' : 'this node suspends no containers any more';
+    void this.#oneAtATime(() => this.#goBack(slice, found, why, ROOM_MS)).catch(() => undefined);
   }
 
   /** Ends after the present call of the driver; records tell the next agent where to go on. */
@@ -147,116 +137,166 @@ export class Suspender {
     return mine;
   }
 
-  async #suspend(allocation: string): Promise<Suspended> {
-    const { allowed, slices, source, clock } = this.#options;
+  async #suspend(allocation: string, by: Suspension['by'], held: boolean): Promise<Suspended> {
+    const { allowed, slices, suspensions, processes, source, clock } = this.#options;
     const impossible = (reason: string): Suspended => ({ ok: false, code: 'impossible', reason });
     if (!allowed) return impossible('this node suspends no containers; start the agent with --allow-suspend');
     const slice = slices.started.get(allocation);
     if (slice === undefined)
       return { ok: false, code: 'unknown', reason: `no container runs in allocation ${allocation}` };
-    if (this.of(allocation) !== null) return impossible('it is suspended already');
-    const seen = await this.#processesOf(slice);
+    const present = suspensions.of(allocation);
+    if (present !== null) {
+      if (present.step !== 'suspended' || present.held || !held) return impossible('it is suspended already');
+      await this.#keep(allocation, { ...present, by, held });
+      return { ok: true, bytes: sumOf(present.processes), processes: present.processes.length };
+    }
+    const seen = await processes.of(slice);
     const obstacles = await this.#obstacles(slice, seen);
     const gpuUuid = slice.spec.devices[0]?.uuid ?? '';
     const usedBytes = (await source.sample(gpuUuid)).usedMemoryBytes;
+    const asked = slice.calls();
     if (usedBytes === null) obstacles.push('the driver does not tell what is used of its GPU');
-    if (usedBytes === null || obstacles.length > 0) return impossible(obstacles.join('; '));
+    if (asked === null) obstacles.push('its usage file cannot be read');
+    if (usedBytes === null || asked === null || obstacles.length > 0) return impossible(obstacles.join('; '));
     const start: Suspension = {
       step: 'suspending',
       sinceMs: clock.now(),
+      by,
+      held,
       gpuUuid,
       usedBytes,
+      // Read before calls are told to ask: what they ask from now on counts.
+      asked: String(asked.asked),
+      wishMs: null,
       processes: members(seen),
     };
     await this.#keep(allocation, start);
-    const { record, problem } = await this.#lockAll(slice, start);
-    const failure = problem ?? (await this.#checkpointAll(record.processes));
-    if (failure !== null) return this.#goBack(slice, record, failure);
+    slice.limits.announce('begins');
+    const { record, problem } = await this.#moveAway(slice, start);
+    if (problem !== null) return this.#goBack(slice, record, problem, ROOM_MS);
     await this.#keep(allocation, { ...record, step: 'suspended', sinceMs: clock.now() });
-    const bytes = sum(record.processes);
+    slice.limits.announce('away');
+    const bytes = sumOf(record.processes);
     this.#tell(slice, 'Normal', 'GPUSuspended', `its GPU memory, ${mib(bytes)}, is on the host`);
     return { ok: true, bytes, processes: record.processes.length };
   }
 
-  /** Locks all processes, also those that begin meanwhile, and looks once more for obstacles. */
-  async #lockAll(
+  /** Locks and checkpoints all processes, also those that begin meanwhile. */
+  async #moveAway(
     slice: Slice,
     start: Suspension,
   ): Promise<{ readonly record: Suspension; readonly problem: string | null }> {
-    const locked = new Set<number>();
-    /** Processes that greeted and have not begun CUDA: they have nothing to lock, and nothing on the GPU. */
-    const without = new Set<number>();
+    const { processes } = this.#options;
     let record = start;
-    for (let round = 0; round < ROUNDS; round += 1) {
-      for (const member of record.processes.filter((process) => !locked.has(process.pid) && isAlive(process))) {
-        const { pid } = member;
-        const answer = await this.#call((checkpoints) => checkpoints.lock(pid, WORK_MS));
-        if (answer.result === RESULT.notReady)
-          return { record, problem: `the work of process ${pid} did not end within ${WORK_MS / 1_000} s` };
-        if (answer.result === RESULT.notInitialized) without.add(pid);
-        else if (answer.result === RESULT.success) locked.add(pid);
-        else if (isAlive(member)) return { record, problem: failed('lock', pid, answer) };
+    let now: readonly Moved[] = start.processes.map((member) => moved(member, 'running'));
+    let hasLooked = false;
+    for (let rounds = 0; ;) {
+      now = now.filter(isAlive);
+      const action = nextToSuspend(now, hasLooked);
+      if (action.kind === 'done') return { record, problem: null };
+      if (action.kind === 'look') {
+        if (rounds === ROUNDS) return { record, problem: 'new processes began all the time' };
+        rounds += 1;
+        if (this.#isAsked(slice, record)) return { record, problem: WORKING };
+        const seen = await processes.of(slice);
+        const known = new Map(now.map((one) => [one.pid, one]));
+        // Sizes are as of now, when no process can allocate any more.
+        now = members(seen).map((member) => {
+          const before = known.get(member.pid);
+          return before === undefined ? moved(member, 'running') : { ...before, ...member };
+        });
+        record = { ...record, processes: now.filter(({ state }) => state !== 'none').map(asMember) };
+        await this.#keep(slice.id, record);
+        hasLooked = now.every(({ state }) => state !== 'running');
+        const obstacles = hasLooked ? await this.#obstacles(slice, seen) : [];
+        if (obstacles.length > 0) return { record, problem: obstacles.join('; ') };
+      } else if (action.kind !== 'room') {
+        const { process, kind } = action;
+        const after = await this.#move(process, kind);
+        const { answer } = after;
+        if (answer?.result === RESULT.notReady)
+          return { record, problem: `the work of process ${process.pid} did not end within ${WORK_MS / 1_000} s` };
+        if (after.isStuck && isAlive(process)) return { record, problem: failed(kind, process.pid, answer) };
+        now = now.map((one) => (one.pid === process.pid ? after : one));
       }
-      const seen = await this.#processesOf(slice);
-      // Sizes are as of now, when no process can allocate any more.
-      record = { ...record, processes: members(seen).filter(({ pid }) => !without.has(pid)) };
-      await this.#keep(slice.id, record);
-      if (record.processes.some(({ pid }) => !locked.has(pid))) continue;
-      const obstacles = await this.#obstacles(slice, seen);
-      return { record, problem: obstacles.length === 0 ? null : obstacles.join('; ') };
     }
-    return { record, problem: 'new processes began all the time' };
-  }
-
-  async #checkpointAll(processes: Members): Promise<string | null> {
-    for (const member of processes) {
-      const { pid, bytes } = member;
-      const answer = await this.#call((checkpoints) => checkpoints.checkpoint(pid, bytes));
-      if (answer.result !== RESULT.success && isAlive(member)) return failed('checkpoint', pid, answer);
-    }
-    return null;
   }
 
   /** Lets all processes run again, whatever was done to them; `because` is why, empty if that was asked for. */
-  async #goBack(slice: Slice, record: Suspension, because: string): Promise<Suspended> {
-    const alive = record.processes.filter(isAlive);
-    const bytes = sum(alive);
+  async #goBack(slice: Slice, record: Suspension, because: string, waitMs: number): Promise<Suspended> {
+    const wasAway = record.step === 'suspended';
+    const bytes = sumOf(record.processes.filter(isAlive));
     const prefix = because === '' ? '' : `${because}; `;
     await this.#keep(slice.id, { ...record, step: 'resuming' });
-    const states = new Map<number, CheckpointAnswer>();
-    for (const { pid } of alive) states.set(pid, await this.#call((checkpoints) => checkpoints.state(pid)));
-    const away = alive.filter(({ pid }) => states.get(pid)?.state === 'checkpointed');
-    const noRoom = await this.#waitForRoom(record, sum(away));
-    if (noRoom !== null) {
-      await this.#keep(slice.id, { ...record, step: 'suspended' });
-      return { ok: false, code: 'failed', reason: `${prefix}${noRoom}; it stays suspended` };
-    }
-    for (const { pid, bytes: held } of away)
-      states.set(pid, await this.#call((checkpoints) => checkpoints.restore(pid, held)));
-    for (const { pid } of alive)
-      if (states.get(pid)?.state === 'locked')
-        states.set(pid, await this.#call((checkpoints) => checkpoints.unlock(pid)));
-    const stuck = alive.filter((process) => isAlive(process) && !runs(states.get(process.pid)));
-    if (stuck.length === 0) {
-      await this.forget(slice.id);
-      if (because !== '') {
-        this.#tell(slice, 'Warning', 'GPUSuspendFailed', `${because}; its processes run`);
-        return { ok: false, code: 'failed', reason: `${because}; its processes run` };
+    slice.limits.announce('begins');
+    let now = record.processes.map((member) => moved(member, wasAway ? 'checkpointed' : null));
+    let hasRoom = false;
+    for (;;) {
+      now = now.filter(isAlive);
+      const action = nextToResume(now, hasRoom);
+      if (action.kind === 'done' || action.kind === 'look') break;
+      if (action.kind === 'room') {
+        const noRoom = await this.#waitForRoom(record, action.bytes, waitMs);
+        if (noRoom !== null) {
+          await this.#keep(slice.id, { ...record, step: 'suspended' });
+          slice.limits.announce('away');
+          return { ok: false, code: 'full', reason: `${prefix}${noRoom}; it stays suspended` };
+        }
+        hasRoom = true;
+        continue;
       }
-      this.#tell(slice, 'Normal', 'GPUResumed', `its GPU memory, ${mib(bytes)}, is on the GPU again`);
-      return { ok: true, bytes, processes: alive.length };
+      const after = await this.#move(action.process, action.kind);
+      now = now.map((one) => (one.pid === after.pid ? after : one));
     }
-    const lost = stuck.map(({ pid }) => describeStuck(pid, states.get(pid))).join('; ');
+    const stuck = now.filter((process) => isAlive(process) && !runs(process));
+    if (stuck.length === 0) {
+      await this.#options.suspensions.drop(slice.id);
+      slice.limits.announce('not');
+      return this.#runsAgain(slice, because, { bytes, processes: now.length });
+    }
+    const lost = stuck.map(describeStuck).join('; ');
     this.#tell(slice, 'Warning', 'GPUSuspendFailed', `${prefix}${lost}`);
     return { ok: false, code: 'failed', reason: `${prefix}${lost}` };
   }
 
+  #runsAgain(slice: Slice, because: string, done: { readonly bytes: number; readonly processes: number }): Suspended {
+    if (because === '') {
+      this.#tell(slice, 'Normal', 'GPUResumed', `its GPU memory, ${mib(done.bytes)}, is on the GPU again`);
+      return { ok: true, ...done };
+    }
+    const reason = `${because}; its processes run`;
+    if (because === WORKING) return { ok: false, code: 'working', reason };
+    this.#tell(slice, 'Warning', 'GPUSuspendFailed', reason);
+    return { ok: false, code: 'failed', reason };
+  }
+
+  /** Makes one call of the driver for a process. */
+  async #move(process: Moved, kind: ProcessCall): Promise<Moved> {
+    const { pid, bytes } = process;
+    const answer = await this.#call((checkpoints) => {
+      if (kind === 'state') return checkpoints.state(pid);
+      if (kind === 'lock') return checkpoints.lock(pid, WORK_MS);
+      if (kind === 'unlock') return checkpoints.unlock(pid);
+      return checkpoints[kind](pid, bytes);
+    });
+    if (answer.result === RESULT.notInitialized) return { ...process, answer, state: 'none' };
+    // A process may be in another state than the record says: then the way goes on from there.
+    const isStuck = answer.result !== RESULT.success && (answer.state === null || answer.state === process.state);
+    return { ...process, answer, state: answer.state, isStuck: isStuck || answer.state === 'failed' };
+  }
+
+  /** Whether a call asked for the GPU since `record` began. */
+  #isAsked(slice: Slice, { held, asked }: Suspension): boolean {
+    const calls = slice.calls();
+    return !held && calls !== null && String(calls.asked) !== asked;
+  }
+
   /** Null when the GPU has room for `bytes` more: a restore without room would end the processes. */
-  async #waitForRoom({ gpuUuid, usedBytes }: Suspension, bytes: number): Promise<string | null> {
+  async #waitForRoom({ gpuUuid, usedBytes }: Suspension, bytes: number, waitMs: number): Promise<string | null> {
     if (bytes === 0) return null;
     const { source, memoryBytesOf, clock } = this.#options;
     const most = Math.max(usedBytes, (memoryBytesOf(gpuUuid) ?? 0) - SPARE_BYTES);
-    const untilMs = clock.now() + ROOM_MS;
+    const untilMs = clock.now() + waitMs;
     for (;;) {
       const used = (await source.sample(gpuUuid).catch(() => null))?.usedMemoryBytes ?? null;
       if (used !== null && used + bytes <= most) return null;
@@ -269,52 +309,9 @@ export class Suspender {
     }
   }
 
-  /** The greeted processes of a slice, and all others that the driver lists for it. */
-  async #processesOf(slice: Slice): Promise<SeenProcess[]> {
-    const { source, owners, clock } = this.#options;
-    const lists = await Promise.all(slice.spec.devices.map(({ uuid }) => source.processes(uuid)));
-    const listed = lists.flat();
-    await owners.learn(
-      listed.map(({ pid }) => pid),
-      clock.now(),
-    );
-    const slots = (slice.usage.ok ? slice.usage.reader.processes() : null) ?? [];
-    const greeted = [...slice.sessions].map(({ pid, startTicks, greeting }): SeenProcess => {
-      const slot = slots.find((one) => one.slot === greeting.slot && one.pid === greeting.pid);
-      const onGpu = listed.filter((one) => one.pid === pid);
-      const bytes = onGpu.reduce<number | null>(
-        (all, { usedMemoryBytes }) => (all === null || usedMemoryBytes === null ? null : all + usedMemoryBytes),
-        0,
-      );
-      return { pid, startTicks, bytes, obstacles: slot?.obstacles ?? null };
-    });
-    const known = new Set(greeted.map(({ pid }) => pid));
-    const others = [...new Map(listed.map((one) => [one.pid, one])).values()]
-      .filter(({ pid }) => !known.has(pid) && owners.ownerOf(pid)?.allocation === slice.id)
-      .map(({ pid, usedMemoryBytes }): SeenProcess => {
-        return { pid, startTicks: processStat(pid)?.startTicks ?? null, bytes: usedMemoryBytes, obstacles: null };
-      });
-    return [...greeted, ...others];
-  }
-
-  async #obstacles(slice: Slice, processes: readonly SeenProcess[]): Promise<string[]> {
-    const { checkpoints, driverVersion } = this.#options;
-    const groups = await Promise.all(
-      processes.map(({ pid }) => (pid === null ? Promise.resolve(null) : freeGroupBytes(pid))),
-    );
-    const reasons = suspendObstacles({
-      architecture: process.arch,
-      driverVersion: driverVersion(),
-      unenforced: slice.unenforced,
-      gpuUuids: slice.spec.devices.map(({ uuid }) => uuid),
-      processes,
-      hostBytes: await freeHostBytes(),
-      groupBytes: groups.reduce<number | null>(
-        (least, free) => (least === null || free === null ? null : Math.min(least, free)),
-        Infinity,
-      ),
-    });
-    return checkpoints === null ? ['the agent finds no libcuda.so.1 on this node', ...reasons] : reasons;
+  async #obstacles(slice: Slice, seen: readonly SeenProcess[]): Promise<string[]> {
+    const reasons = await this.#options.processes.obstacles(slice, seen);
+    return this.#options.checkpoints === null ? ['the agent finds no libcuda.so.1 on this node', ...reasons] : reasons;
   }
 
   async #call(call: (checkpoints: Checkpoints) => Promise<CheckpointAnswer>): Promise<CheckpointAnswer> {
@@ -322,8 +319,12 @@ export class Suspender {
     const { checkpoints, log } = this.#options;
     if (checkpoints === null) return { result: null, state: null };
     try {
-      return await call(checkpoints);
+      const answer = await call(checkpoints);
+      // A call that the end of the agent ended says nothing about the process.
+      this.#check();
+      return answer;
     } catch (error) {
+      if (error instanceof Stopped) throw error;
       log.error({ err: error }, 'a call of the checkpoint interface failed');
       return { result: null, state: null };
     }
@@ -335,14 +336,7 @@ export class Suspender {
 
   async #keep(allocation: string, record: Suspension): Promise<void> {
     this.#check();
-    await writeSuspension(this.#options.directories.suspensionPathOf(allocation), record);
-    this.#records.set(allocation, record);
-    this.#stepped(allocation);
-  }
-
-  #stepped(allocation: string): void {
-    const slice = this.#options.slices.started.get(allocation);
-    if (slice !== undefined) this.#options.onStep?.(slice);
+    await this.#options.suspensions.keep(allocation, record);
   }
 
   #tell(slice: Slice, type: SliceNote['type'], reason: string, message: string): void {
@@ -353,26 +347,29 @@ export class Suspender {
   }
 }
 
+const asMember = ({ pid, startTicks, bytes }: Moved): Member => ({ pid, startTicks, bytes });
+
 /** Only processes that the driver can name: the others were found to be obstacles. */
-function members(seen: readonly SeenProcess[]): Members {
+function members(seen: readonly SeenProcess[]): Member[] {
   return seen.flatMap(({ pid, startTicks, bytes }) =>
     pid === null || startTicks === null ? [] : [{ pid, startTicks, bytes: bytes ?? 0 }],
   );
 }
 
-/** A process without CUDA has no state, and needs none. */
-function runs(answer: CheckpointAnswer | undefined): boolean {
-  return answer?.state === 'running' || answer?.result === RESULT.notInitialized;
+/** A process without CUDA needs nothing. */
+function runs({ state }: Moved): boolean {
+  return state === 'running' || state === 'none';
 }
 
-function failed(what: string, pid: number, { result, state }: CheckpointAnswer): string {
-  if (result === null) return `process ${pid} did not answer the ${what}: it may be frozen`;
-  return `the ${what} of process ${pid} failed with CUDA error ${result}${state === 'failed' ? ', and the process is lost' : ''}`;
+function failed(what: string, pid: number, answer: CheckpointAnswer | null): string {
+  if (answer === null || answer.result === null) return `process ${pid} did not answer the ${what}: it may be frozen`;
+  const lost = answer.state === 'failed' ? ', and the process is lost' : '';
+  return `the ${what} of process ${pid} failed with CUDA error ${answer.result}${lost}`;
 }
 
-function describeStuck(pid: number, answer: CheckpointAnswer | undefined): string {
-  if (answer?.state === 'failed') return `process ${pid} is lost: end its pod`;
-  if (answer?.state === 'checkpointed' && answer.result === RESULT.outOfMemory)
+function describeStuck({ pid, state, answer }: Moved): string {
+  if (state === 'failed') return `process ${pid} is lost: end its pod`;
+  if (state === 'checkpointed' && answer?.result === RESULT.outOfMemory)
     return `process ${pid} found no room on the GPU and cannot be restored any more: end its pod`;
-  return `process ${pid} does not run (state ${answer?.state ?? 'unknown'}, CUDA error ${answer?.result ?? 'none'}); try to resume it again`;
+  return `process ${pid} does not run (state ${state ?? 'unknown'}, CUDA error ${answer?.result ?? 'none'}); try to resume it again`;
 }

@@ -1,5 +1,7 @@
 import { constants, closeSync, fstatSync, ftruncateSync, lstatSync, openSync, readSync, type Stats } from 'node:fs';
 import {
+  CALL_MARKS,
+  decodeCallMarks,
   decodeDeviceUsage,
   decodeSlots,
   decodeUsage,
@@ -11,6 +13,7 @@ import {
   sumHostBacked,
   sumLedger,
   sumObjects,
+  type CallMarks,
   type DeviceUsage,
   type ProcessSlot,
   type UsageDecoded,
@@ -39,6 +42,7 @@ const whole = Buffer.alloc(USAGE_LAYOUT.structSize);
 const part = Buffer.alloc(DEVICE_USAGE.structSize);
 const word = Buffer.alloc(4);
 const highs = Buffer.alloc(USAGE_HEADER.objectHigh + 4 - USAGE_HEADER.slotHigh);
+const marks = Buffer.alloc(CALL_MARKS.length);
 const head = Buffer.alloc(USAGE_HEADER.structSize);
 const slots = Buffer.alloc(slotsRange(MAX_PROCESSES).length);
 const ledger = Buffer.alloc(ledgerRange(0, MAX_PROCESSES).length);
@@ -164,6 +168,11 @@ export class UsageReader {
     if (!this.#read(word, word.length, USAGE_HEADER.slotHigh)) return null;
     const { position, length } = slotsRange(word.readUInt32LE(0));
     return this.#read(slots, length, position) ? decodeSlots(slots.subarray(0, length)) : null;
+  }
+
+  /** What calls tell the agent; null if the file is too short. */
+  calls(): CallMarks | null {
+    return this.#read(marks, marks.length, CALL_MARKS.position) ? decodeCallMarks(marks) : null;
   }
 
   /** The problem of the file's header, or null. */
