@@ -45,7 +45,7 @@ function keptUse(): Pick<UseRecord, 'hours' | 'minutes'> {
   const ended = { namespace: 'team', pod: '=ended', podUid: 'uid-ended', container: 'main', gpus: [1] };
   const train = { namespace: 'default', pod: 'train', podUid: 'uid-train', container: 'main', gpus: [0] };
   const minute = (atMs: number, share: number, priority: number) => ({
-    ...{ atMs, seconds: 60, used: 15, throttled: { share, priority, lending: 0 } },
+    ...{ atMs, seconds: 60, used: 15, memoryBytes: GIB, throttled: { share, priority, lending: 0 } },
   });
   return {
     hours: async (fromMs) => ({
