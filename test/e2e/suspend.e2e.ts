@@ -17,7 +17,7 @@ import { TestCluster } from './cluster.js';
 import { importImage } from './image.js';
 import { podManifest } from './pods.js';
 
-/** The steps of docs/guides/notebooks-that-give-back.md, with a program that holds memory in the place of a notebook. */
+/** The steps of docs/guides/notebooks-that-give-back.md; a program that holds memory stands for the notebook. */
 
 const IMAGE = 'docker.io/local/notebook:1';
 const PROGRAM = '/recall';
