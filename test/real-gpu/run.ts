@@ -16,14 +16,14 @@ import { servicesBesideTraining } from './service.js';
 /**
  * This machine's GPU. First, in six minutes and without an agent: what it does between contexts, shares by the old law
  * and the new one, and the cost of calls; the tables go into docs/benchmarks/real-gpu.md. Then the whole agent:
- * registration, allocation, mirrored libraries, memory limits as clients of the CUDA runtime see them, shares of one and
- * several containers, and what the agent reports. Needs an NVIDIA driver and gcc; the agent also needs root and python3;
- * PyTorch and CuPy are used where they are installed.
+ * registration, allocation, mirrored libraries, memory limits as clients of the CUDA runtime see them, shares of one
+ * and several containers, and what the agent reports. Needs an NVIDIA driver and gcc; the agent also needs root and
+ * python3; PyTorch and CuPy are used where they are installed.
  *
  *     npm run test:gpu [-- --minutes N] [--seconds N] [--keep DIRECTORY] [NAME...]
  *
- * Prints one line a check, and ends by itself after ten minutes (`--minutes`) with what it has. `law` is the name of the
- * first part. Exit code 77: this machine has no GPU.
+ * Prints one line a check, and ends by itself after ten minutes (`--minutes`) with what it has. `law` is the name of
+ * the first part. Exit code 77: this machine has no GPU.
  */
 const PORT = 5699;
 const MIB = 2 ** 20;
