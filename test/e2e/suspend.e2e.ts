@@ -108,7 +108,7 @@ test('an idle notebook gives its GPU memory back, and a cell gets it again', { s
   t.match((await allocation())?.suspension, { by: 'pod', held: false });
   await cell();
   await steps(undefined);
-  t.ok((await usedMib()) >= HELD_MIB);
+  await until('the notebook to have its memory again', async () => (await usedMib()) >= HELD_MIB);
 
   // Held: a cell waits, also while the agent restarts.
   t.match(await gpu('suspend', 'notebook', '--hold'), /vcuda-suspend=held@/);
