@@ -157,15 +157,16 @@ test(
 );
 
 test('neighbours of a client that is killed while it works are told', { skip }, async (t) => {
-  const { node, control, machine, start, notes } = await nodeWith(t);
+  const { node, control, start, notes, findings } = await nodeWith(t);
   const [first, second] = [smPod(30), smPod(30)];
   const [one, other] = [await runPod(node, first), await runPod(node, second)];
   const killed = start(first, one, HOUR_US);
   const beside = start(second, other, 100);
   await eventually(async () => (await control.clients()).length === 2, 'both clients');
   await eventually(() => beside.output.includes('launched'), 'the work of the second');
-  await machine.order('status');
-  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  // The agent has looked at the clients when it reports another program.
+  start(second, other, 0, '/nowhere');
+  await eventually(() => findings(second).length > 0, 'the finding');
   await killed.kill();
   await eventually(() => !beside.alive, 'the end of the second program');
   await eventually(() => notes.some((note) => note.startsWith(`${second.name} GPUNeighbourLost`)), 'the event');

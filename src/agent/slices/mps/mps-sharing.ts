@@ -71,7 +71,7 @@ export class MpsSharing {
 
   start(): void {
     this.#unsubscribe = this.#options.events.subscribe((event) => {
-      if (event.kind === 'xid') this.#noteNeighbours(event.uuid, event.xid);
+      if (event.kind === 'xid') void this.#afterError(event.uuid, event.xid);
     });
     this.#rounds.start();
   }
@@ -227,6 +227,14 @@ export class MpsSharing {
       'GPUShareLost',
       'MPS ended and was started again: programs that were running here have lost the GPU; restart them',
     );
+  }
+
+  async #afterError(gpuUuid: string, xid: number): Promise<void> {
+    if (this.#slices().every((slice) => smGpuOf(slice) !== gpuUuid)) return;
+    await this.#inTurn(async () => {
+      this.#see(await this.#options.control.clients());
+    }).catch((error: unknown) => this.#failed(error));
+    this.#noteNeighbours(gpuUuid, xid);
   }
 
   /** Programs that share multiprocessors fail together. */
