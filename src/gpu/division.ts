@@ -1,4 +1,4 @@
-import { GPUS_KEY } from './annotations.js';
+import { COMPUTE_KEY, GPUS_KEY } from './annotations.js';
 import { ANY_GPUS, type GpuSelection } from './gpu-selection.js';
 import { checkCores, checkPair, refuse, type ContainerRequest, type RequestRefusal } from './request.js';
 import { CORES_PER_GPU, CORE_RESOURCE, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from './resources.js';
@@ -48,10 +48,15 @@ export function dividedRequest(
  */
 export function checkRequest(
   request: ContainerRequest,
-  { gpus }: GpuSelection = ANY_GPUS,
+  { gpus, compute }: GpuSelection = ANY_GPUS,
   shareMode = true,
 ): RequestRefusal | null {
   const { cores, memoryBlocks } = request;
+  if (compute === 'sm' && cores > 0 && (gpus > 1 || cores > CORES_PER_GPU))
+    return refuse(
+      'bad-core-count',
+      `annotation ${COMPUTE_KEY} is "sm", which is for one GPU per container, but ${CORE_RESOURCE}: ${cores} is on ${divisionOf(cores, { ...ANY_GPUS, gpus }).gpus} GPUs`,
+    );
   if (cores === 0 || gpus === 1) return (cores === 0 ? null : checkCores(cores, shareMode)) ?? checkPair(request);
   const over = `annotation ${GPUS_KEY} is "${gpus}"`;
   if (cores > gpus * CORES_PER_GPU)

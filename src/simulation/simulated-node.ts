@@ -7,6 +7,8 @@ import type { AgentConfig } from '../agent/config.js';
 import type { Agent, AgentSeams } from '../agent/agent.js';
 import { buildAgent } from '../agent/run.js';
 import { NO_PODS, type AgentPods } from '../agent/allocator/no-pods.js';
+import { ANY_GPUS, readSelection, selectionFor } from '../gpu/gpu-selection.js';
+import type { PendingContainer } from '../gpu/ledger/pending.js';
 
 export interface SimulatedNodeOptions {
   /** Directory of all files of the node. Keep the path short, because the length of socket paths is limited. */
@@ -19,6 +21,8 @@ export interface SimulatedNodeOptions {
   readonly kubelet?: Partial<EmulatorOptions>;
   /** Whether the agent knows the requests of waiting pods, as with an API server; false means standalone. */
   readonly knowsPods?: boolean;
+  /** When the containers of a pod are killed at last; absent: no pod is being deleted. */
+  readonly killedAtMs?: (podUid: string) => number | null;
 }
 
 /** The agent's configuration on a simulated node whose files are all in `directory`. */
@@ -115,7 +119,7 @@ export class SimulatedNode {
   }
 
   async startAgent(): Promise<void> {
-    const pods = this.#options.knowsPods === true ? { pods: podsOf(this.kubelet) } : {};
+    const pods = this.#options.knowsPods === true ? { pods: podsOf(this.kubelet, this.#options.killedAtMs) } : {};
     const evidence: AgentSeams['evidence'] = {
       remainsOf: async (podUids) =>
         new Map(
@@ -143,11 +147,12 @@ export class SimulatedNode {
 }
 
 /** The API server's view of the pods that wait for this kubelet. */
-function podsOf(kubelet: KubeletEmulator): AgentPods {
+function podsOf(kubelet: KubeletEmulator, killedAtMs: SimulatedNodeOptions['killedAtMs']): AgentPods {
   const find = (matches: (pod: EmulatedPod) => boolean): EmulatedPod | undefined =>
     [...kubelet.pods, ...kubelet.waiting].find(matches);
   return {
     ...NO_PODS,
+    killedAtMs: (podUid) => killedAtMs?.(podUid) ?? null,
     pending: () =>
       kubelet.waiting.flatMap((pod) =>
         [...pod.initContainers, ...pod.containers].map(({ name, cores, memoryBlocks }, index) => ({
@@ -157,6 +162,7 @@ function podsOf(kubelet: KubeletEmulator): AgentPods {
           memoryBlocks,
           hint: [],
           isInit: index < pod.initContainers.length,
+          ...selectionOf(pod, name),
         })),
       ),
     ended: () => kubelet.ended,
@@ -173,4 +179,13 @@ function podsOf(kubelet: KubeletEmulator): AgentPods {
       return pod === undefined ? null : { namespace: pod.namespace, pod: pod.name };
     },
   };
+}
+
+function selectionOf(
+  { annotations = {} }: EmulatedPod,
+  container: string,
+): Pick<PendingContainer, 'selection' | 'brokenRule'> {
+  const read = readSelection((key) => annotations[key]);
+  if (!read.ok) return { brokenRule: read.reason };
+  return read.selection === ANY_GPUS ? {} : { selection: selectionFor(read.selection, container) };
 }

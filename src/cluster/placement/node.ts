@@ -57,6 +57,7 @@ export class ClusterNode {
   #free: FreeState;
   #uniform = true;
   #oneModel = true;
+  #sharesSms = false;
   #wholeCount = 0;
   #usableCount = 0;
   #largestGpuBytes = 0;
@@ -87,6 +88,11 @@ export class ClusterNode {
   /** All usable GPUs have the same memory and model. */
   get alike(): boolean {
     return this.#uniform && this.#oneModel;
+  }
+
+  /** Whether some of its GPUs are for pods that share multiprocessors. */
+  get sharesSms(): boolean {
+    return this.#sharesSms;
   }
 
   /** Free capacity, ignoring reservations. Must not be changed. */
@@ -207,6 +213,7 @@ export class ClusterNode {
     let model: string | null = null;
     this.#uniform = true;
     this.#oneModel = true;
+    this.#sharesSms = gpus.some(({ gpu }) => gpu.compute === 'sm');
     this.#wholeCount = 0;
     this.#usableCount = 0;
     this.#largestGpuBytes = 0;

@@ -52,6 +52,7 @@ interface StoredState {
     owners: readonly ContainerRef[];
     parts: StoredPart[];
     gpuOpen?: true;
+    compute?: Allocation['compute'];
     grown?: Allocation['grown'];
   }[];
   halves: { memory: CompactIds; takenAt: number }[];
@@ -79,6 +80,7 @@ export function encodeCheckpoint(
         memory: compactIds(part.memoryIds),
       })),
       ...(allocation.isGpuOpen === true ? { gpuOpen: true } : {}),
+      compute: allocation.compute,
       grown: allocation.grown,
     })),
     halves: state.halves.map((half) => ({ memory: compactIds(half.memoryIds), takenAt: half.takenAt })),
@@ -135,6 +137,7 @@ function readState(stored: StoredState): CheckpointContent {
         memoryIds: expandIds(part.memory),
       })),
       ...(allocation.gpuOpen === true ? { isGpuOpen: true } : {}),
+      ...(allocation.compute === undefined ? {} : { compute: allocation.compute }),
       ...(allocation.grown === undefined ? {} : { grown: allocation.grown }),
     })),
     halves: stored.halves.map((half) => ({ memoryIds: expandIds(half.memory), takenAt: half.takenAt })),

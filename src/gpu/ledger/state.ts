@@ -125,6 +125,15 @@ export interface Usage {
   readonly memoryIds: ReadonlySet<string>;
   /** What resized containers have beyond their ids. */
   readonly grown: { readonly cores: number; readonly memoryBlocks: number };
+  /** How its containers share it. */
+  readonly ways: ReadonlySet<Allocation['compute']>;
+}
+
+interface OpenUsage {
+  readonly coreIds: Set<string>;
+  readonly memoryIds: Set<string>;
+  readonly grown: { cores: number; memoryBlocks: number };
+  readonly ways: Set<Allocation['compute']>;
 }
 
 const usageOfState = new WeakMap<LedgerState, ReadonlyMap<string, Usage>>();
@@ -133,22 +142,20 @@ const usageOfState = new WeakMap<LedgerState, ReadonlyMap<string, Usage>>();
 export function usage(state: LedgerState): ReadonlyMap<string, Usage> {
   const known = usageOfState.get(state);
   if (known !== undefined) return known;
-  const byGpu = new Map<
-    string,
-    { coreIds: Set<string>; memoryIds: Set<string>; grown: { cores: number; memoryBlocks: number } }
-  >();
+  const byGpu = new Map<string, OpenUsage>();
   const of = (gpuUuid: string) => {
     let entry = byGpu.get(gpuUuid);
     if (entry === undefined) {
-      entry = { coreIds: new Set(), memoryIds: new Set(), grown: { cores: 0, memoryBlocks: 0 } };
+      entry = { coreIds: new Set(), memoryIds: new Set(), grown: { cores: 0, memoryBlocks: 0 }, ways: new Set() };
       byGpu.set(gpuUuid, entry);
     }
     return entry;
   };
   for (const { gpu } of state.node.gpus) of(gpu.uuid);
-  for (const { parts, grown } of state.allocations.values()) {
+  for (const { parts, grown, compute } of state.allocations.values()) {
     for (const part of parts) {
       const entry = of(part.gpuUuid);
+      entry.ways.add(compute);
       entry.grown.cores += grown?.cores ?? 0;
       entry.grown.memoryBlocks += grown?.memoryBlocks ?? 0;
       for (const id of part.coreIds) entry.coreIds.add(id);
@@ -195,8 +202,27 @@ export function slots(state: LedgerState, reused: Reused = NOTHING_REUSED): GpuS
 export function pluginSlots(state: LedgerState, reused: Reused = NOTHING_REUSED): GpuSlot[] {
   return slots(state, reused).map((slot) => ({
     ...slot,
-    usable: slot.usable && isOffered(state, slot.gpu.uuid, 'plugin') && !isGivenWhole(state.node, slot.gpu),
+    usable:
+      slot.usable &&
+      isOffered(state, slot.gpu.uuid, 'plugin') &&
+      !isGivenWhole(state.node, slot.gpu) &&
+      !isSharedOtherwise(state, slot.gpu),
   }));
+}
+
+/**
+ * Whether containers on a GPU share it in another way than the node shares it now. It gets no new ones until they have
+ * ended: programs of one kind would take the share of the other.
+ */
+export function isSharedOtherwise(state: LedgerState, { uuid, compute }: Gpu): boolean {
+  const ways = usage(state).get(uuid)?.ways ?? new Set();
+  if (ways.size > (ways.has(compute) ? 1 : 0)) return true;
+  const isHere = ({ gpuUuid }: { readonly gpuUuid: string }): boolean => gpuUuid === uuid;
+  return (
+    compute === 'sm' &&
+    (state.legacy.some(({ parts }) => parts.some(isHere)) ||
+      [...state.units.values()].some(({ devices }) => devices.some(isHere)))
+  );
 }
 
 /**
