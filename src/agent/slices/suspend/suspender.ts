@@ -63,8 +63,8 @@ interface Moved extends Member {
 const moved = (member: Member, state: Moved['state']): Moved => ({ ...member, state, answer: null, isStuck: false });
 
 /**
- * Suspends and resumes whole containers, one at a time on each GPU: docs/design/suspend.md has the steps. A step that fails leads
- * back to running processes, or its refusal says what is lost.
+ * Suspends and resumes whole containers, one at a time on each GPU: docs/design/suspend.md has the steps. A step that
+ * fails leads back to running processes, or its refusal says what is lost.
  */
 export class Suspender {
   readonly #options: SuspenderOptions;

@@ -12,6 +12,7 @@ import { SliceDirectories } from '../../../../src/agent/slices/slice-directory.j
 import { systemClock } from '../../../../src/host/clock.js';
 import { silentLog } from '../../../../src/host/log.js';
 import { processStat } from '../../../../src/host/process-stat.js';
+import { eventually } from '../../../harness/eventually.js';
 import { ALLOCATION, gpuLimits, openSlices, sliceSpec, type TestSlices } from '../node-slices.js';
 
 const MIB = 2 ** 20;
@@ -186,12 +187,12 @@ test('containers of different GPUs move at the same time, those of one GPU one a
   const suspend = (allocation: string) =>
     suspender.suspend(allocation, 'operator', true).then(() => void ended.push(allocation));
   const first = suspend(ALLOCATION);
-  await new Promise((resolve) => setImmediate(resolve));
+  await eventually(() => driver.calls === 1, 'the first has begun');
   const second = suspend(others[0] as string);
   await new Promise((resolve) => setTimeout(resolve, 20));
   t.equal(driver.calls, 1, 'the second waits for the first');
   const third = suspend(others[1] as string);
-  while (driver.calls < 2) await new Promise((resolve) => setTimeout(resolve, 1));
+  await eventually(() => driver.calls === 2, 'the third does not wait');
   open();
   await Promise.all([first, second, third]);
   t.ok(ended.indexOf(ALLOCATION) < ended.indexOf(others[0] as string));
