@@ -1,6 +1,6 @@
 /**
- * An agent that is killed at each of its calls to the driver, once before the driver acts and once after: the next agent
- * brings every group to its limit, and leaves memory to the driver only where the driver keeps it.
+ * An agent that is killed at each of its calls to the driver, once before the driver acts and once after: the next
+ * agent brings every group to its limit, and leaves memory to the driver only where the driver keeps it.
  */
 import { test } from 'tap';
 import type { GroupLimiter, GroupLimits } from '../../../../src/agent/gpus/driver.js';
