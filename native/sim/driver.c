@@ -138,5 +138,7 @@ SIM_API CUresult cuGetExportTable(const void **table, const CUuuid *id) {
 }
 
 __attribute__((destructor)) static void leave(void) {
-  if (driver.ready) sim_process_leave(driver.machine, driver.process);
+  if (!driver.ready) return;
+  mps_client_leave();
+  sim_process_leave(driver.machine, driver.process);
 }

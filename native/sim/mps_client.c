@@ -85,6 +85,10 @@ void mps_client_forget(void) {
   line = -1;
 }
 
+void mps_client_leave(void) {
+  if (line >= 0) sim_mps_end_client(driver.machine, driver.process, SIM_MPS_CLIENT_TERMINATED);
+}
+
 uint32_t mps_client_sms(const struct sim_board *board) {
   return line < 0 ? board->model.sms : sim_mps_sms(board->model.sms, place.percentage);
 }

@@ -12,6 +12,9 @@ CUresult mps_client_connect(void);
 /* Closes the connection in a child of the process. */
 void mps_client_forget(void);
 
+/* The process ends by itself: its work ends, and its neighbours go on. */
+void mps_client_leave(void);
+
 /* Makes a new context of a client one. */
 void mps_client_join(CUcontext context);
 
