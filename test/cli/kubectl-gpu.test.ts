@@ -20,6 +20,7 @@ import { claimingPod, claimObject } from '../console/quota-objects.js';
 import { deviceName } from '../../src/gpu/claims/names.js';
 import { allocation, GIB, gpu, node, served, slice, topologyOf, viewOf } from '../agent/display/fixture.js';
 import { readAccountToken } from '../harness/api-server/account-token.js';
+import { listening } from '../console/prometheus-server.js';
 import { groupObject, serveQuota } from '../console/quota-objects.js';
 import { ApiServer } from '../harness/api-server/api-server.js';
 import { DRA_TYPES } from '../harness/api-server/dra-types.js';
@@ -743,6 +744,24 @@ test('kubectl gpu usage sums GPU-hours of running and ended pods, for people and
     { by: 'namespace', name: 'team', allocatedGpuHours: 10, usedGpuHours: 2.5, usedPart: 0.25, pods: 1 },
     {},
   ]);
+});
+
+test('kubectl gpu usage asks Prometheus where one is named, and no agent', async (t) => {
+  const { run } = await testCluster(t);
+  const url = await listening(t, (_request, response, at) => {
+    const query = at.searchParams.get('query') ?? '';
+    if (at.pathname.endsWith('/runtimeinfo')) return void response.end('{"data":{"storageRetention":"15d"}}');
+    const value = query.includes('timestamp') ? Date.now() / 1_000 - 3_600 : query.includes('used_ratio') ? 1 : 4;
+    const result = [{ metric: { namespace: 'team' }, value: [1, String(value)] }];
+    response.end(JSON.stringify({ status: 'success', data: { resultType: 'vector', result } }));
+  });
+  t.match(await run('usage', '--since', '30d', '--prometheus-url', url.href), {
+    code: 0,
+    out: 'NAMESPACE  ALLOCATED  USED  USE   PODS\nteam       4          1     25 %  4\n',
+    err: /^from .*Z on: Prometheus knows no more; it keeps 15d\n$/,
+  });
+  t.match(await run('usage', '--prometheus-url', 'http://127.0.0.1:1'), { code: 1, err: /Prometheus does not answer/ });
+  t.match(await run('usage', '--prometheus-ca-file', '/none'), { code: 2, err: /needs --prometheus-url/ });
 });
 
 test('kubectl gpu throttling says in percent how long a pod was held back, and why', async (t) => {
