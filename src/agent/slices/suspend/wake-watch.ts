@@ -2,6 +2,7 @@ import type { Clock } from '../../../host/clock.js';
 import type { Log } from '../../../host/log.js';
 import type { Slice } from '../slice.js';
 import type { Slices } from '../slices.js';
+import type { SuspendNotes } from './suspend-notes.js';
 import type { Suspender } from './suspender.js';
 import type { Suspensions } from './suspensions.js';
 
@@ -9,6 +10,7 @@ export interface WakeWatchOptions {
   readonly slices: Slices;
   readonly suspensions: Suspensions;
   readonly suspender: Pick<Suspender, 'resume'>;
+  readonly notes: Pick<SuspendNotes, 'waits'>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -62,21 +64,24 @@ export class WakeWatch {
       const calls = slice.calls();
       if (calls === null || String(calls.asked) === record.asked) continue;
       if (clock.now() < (this.#busy.get(allocation) ?? 0)) continue;
+      const isFirst = !this.#busy.has(allocation);
       this.#busy.set(allocation, Infinity);
-      void this.#wake(slice).finally(() => {
+      void this.#wake(slice, isFirst).finally(() => {
         if (suspensions.of(allocation) === null) this.#busy.delete(allocation);
         else this.#busy.set(allocation, clock.now() + AGAIN_MS);
       });
     }
   }
 
-  async #wake(slice: Slice): Promise<void> {
-    const { suspensions, suspender, clock, log } = this.#options;
+  async #wake(slice: Slice, isFirst: boolean): Promise<void> {
+    const { suspensions, suspender, notes, clock, log } = this.#options;
     try {
       await suspensions.wish(slice.id, clock.now());
       if (suspensions.of(slice.id)?.held === true) return;
       const resumed = await suspender.resume(slice.id, 0);
-      if (!resumed.ok) log.debug({ allocation: slice.id, reason: resumed.reason }, 'a container waits for its GPU');
+      if (resumed.ok || resumed.code !== 'full') return;
+      log.debug({ allocation: slice.id, reason: resumed.reason }, 'a container waits for its GPU');
+      if (isFirst) notes.waits(slice);
     } catch (error) {
       log.error({ err: error, allocation: slice.id }, 'a container that asks for its GPU could not be resumed');
     }
