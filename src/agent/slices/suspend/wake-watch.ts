@@ -3,7 +3,7 @@ import type { Log } from '../../../host/log.js';
 import type { Slice } from '../slice.js';
 import type { Slices } from '../slices.js';
 import type { SuspendNotes } from './suspend-notes.js';
-import type { Suspender } from './suspender.js';
+import { Stopped, type Suspender } from './suspender.js';
 import type { Suspensions } from './suspensions.js';
 
 export interface WakeWatchOptions {
@@ -83,6 +83,7 @@ export class WakeWatch {
       log.debug({ allocation: slice.id, reason: resumed.reason }, 'a container waits for its GPU');
       if (isFirst) notes.waits(slice);
     } catch (error) {
+      if (error instanceof Stopped) return;
       log.error({ err: error, allocation: slice.id }, 'a container that asks for its GPU could not be resumed');
     }
   }
