@@ -153,6 +153,7 @@ test('the console shows the cluster', { skip }, async (t) => {
           );
           await keep(page, `console-${name}-${scheme}-${tab || 'nodes'}`);
         }
+        if (options !== PHONE) continue;
         for (const [view, shows] of [
           [`node/${CLOUD_NODE}`, '.wide-bars .track'],
           ['pod/default-a-pod-of-a-statefulset-with-a-long-name-0', '.facts'],

@@ -96,6 +96,31 @@ test('the error outside a cluster names the remedy', async (t) => {
   );
 });
 
+test("a user's token is sent without the certificate or the token of the kubeconfig", async (t) => {
+  const server = await apiServer(t, {
+    tls: { ...(await serverTls()), clientCa: ca.certificate },
+    tokens: new Map([
+      ['own', 'console'],
+      ['janes', 'jane'],
+    ]),
+  });
+  const path = join(await scratchDirectory(t), 'kubeconfig');
+  for (const user of [{ certificate: await ca.client('console') }, { token: 'own' }]) {
+    await writeFile(path, kubeconfig({ url: server.url, ca: ca.certificate }, user));
+    const credentials = await kubeconfigCredentials(path, systemClock);
+    const client = new KubeClient({ credentials, clock: systemClock, userAgent: 'test' });
+    t.teardown(() => client.close());
+    const get = { method: 'GET', path: '/api/v1/nodes' } as const;
+    // A server looks at the certificate of a connection before it looks at a token.
+    for (const api of [client, client.withToken('janes'), client]) t.match(await api.request(get), { ok: true });
+    t.match(await client.withToken('wrong').request(get), { ok: false, code: 'unauthorized' });
+    t.same(
+      server.requests.slice(-3).map((request) => request.user),
+      ['console', 'jane', 'console'],
+    );
+  }
+});
+
 test('a kubeconfig authenticates by token and by client certificate', async (t) => {
   const server = await apiServer(t, {
     tls: { ...(await serverTls()), clientCa: ca.certificate },
