@@ -1,7 +1,6 @@
 /**
  * Turns: which of the containers of one GPU run, where more may be on it than it has room for. A container that runs
- * keeps the GPU until another one waits for room; then it keeps it for the rest of its turn. Pure: values in, a decision
- * out.
+ * keeps the GPU until another one waits for room; then it keeps it for the rest of its turn. Pure.
  *
  * A turn lasts at least 20 times its transfer. Where several run and have turns of their own, the GPU also rests after
  * each move, so that transfers take at most a tenth of the time (`restAfter`).
@@ -47,7 +46,7 @@ export interface TurnGpu {
 /** Of ten parts of the time, transfers take one. */
 const REST = 10;
 
-/** Until when a GPU rests that began at `beganMs` to move containers for `transferMs`, and rested until `restsUntilMs`. */
+/** Until when a GPU rests that rested until `restsUntilMs`, and from `beganMs` on moved containers for `transferMs`. */
 export function restAfter(restsUntilMs: number, beganMs: number, transferMs: number): number {
   return Math.max(restsUntilMs, beganMs) + REST * transferMs;
 }

@@ -75,6 +75,7 @@ export function simulatedConfig(directory: string, config: Partial<AgentConfig> 
     allowUnenforced: false,
     allowSuspend: false,
     suspendIdleMs: null,
+    suspendFactor: 1,
     allowResize: false,
     logLevel: 'info',
     ...config,
