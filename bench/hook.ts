@@ -25,6 +25,7 @@ interface Batch {
 const LIMITS = [
   { name: 'share 90, tokens at hand', share: 90, memoryBytes: 8 * GIB },
   { name: 'share 100', share: 100, memoryBytes: 8 * GIB },
+  { name: 'share 90, may be suspended', share: 90, memoryBytes: 8 * GIB, suspendable: true },
 ] as const;
 
 /**
@@ -37,12 +38,14 @@ const LIMITS = [
 export async function run({ report }: BenchOptions): Promise<void> {
   const machine = await SimulatedMachine.open(1);
   try {
-    for (const { name, share, memoryBytes } of LIMITS) {
-      const slice = join(machine.directory, `share-${share}`);
+    for (const [at, { name, share, memoryBytes, ...others }] of LIMITS.entries()) {
+      const slice = join(machine.directory, `limits-${at}`);
       await mkdir(join(slice, 'usage'), { recursive: true });
       const device = { uuid: machine.uuidOf(0), pciBusId: '', memoryBytes, share, softLimit: null };
-      (await LimitsWriter.create(join(slice, 'vgpu.limits'), { allocation: 'bench', devices: [device] })).close();
-      for (let at = 0; at < PROCESSES; at += 1) {
+      (
+        await LimitsWriter.create(join(slice, 'vgpu.limits'), { allocation: 'bench', devices: [device], ...others })
+      ).close();
+      for (let process = 0; process < PROCESSES; process += 1) {
         const text = await machine.finish({
           name: 'hook',
           args: [SimulatedMachine.controlPath, String(BATCHES)],

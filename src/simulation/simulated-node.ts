@@ -1,3 +1,4 @@
+import { ANY_GPUS, readSelection, selectionFor, type GpuSelection } from '../gpu/gpu-selection.js';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KubeletEmulator, type EmulatorOptions } from './kubelet/kubelet.js';
@@ -143,6 +144,11 @@ export class SimulatedNode {
   }
 }
 
+function selectionOf({ annotations }: EmulatedPod): GpuSelection {
+  const read = readSelection((key) => annotations?.[key]);
+  return read.ok ? read.selection : ANY_GPUS;
+}
+
 /** The API server's view of the pods that wait for this kubelet. */
 function podsOf(kubelet: KubeletEmulator): AgentPods {
   const find = (matches: (pod: EmulatedPod) => boolean): EmulatedPod | undefined =>
@@ -158,8 +164,13 @@ function podsOf(kubelet: KubeletEmulator): AgentPods {
           memoryBlocks,
           hint: [],
           isInit: index < pod.initContainers.length,
+          ...(selectionOf(pod) === ANY_GPUS ? {} : { selection: selectionFor(selectionOf(pod), name) }),
         })),
       ),
+    isSuspendable: (podUid) => {
+      const pod = find((entry) => entry.uid === podUid);
+      return pod === undefined ? null : selectionOf(pod).suspendable === true;
+    },
     ended: () => kubelet.ended,
     exists: (podUid) => find((pod) => pod.uid === podUid) !== undefined,
     ask: async () => undefined,

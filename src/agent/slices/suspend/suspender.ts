@@ -112,7 +112,7 @@ export class Suspender {
     }
     const slice = slices.started.get(allocation);
     if (record === null || slice === undefined) {
-      slice?.limits.announce('not');
+      if (slice?.limits.mark !== 'waits') slice?.limits.announce('not');
       return;
     }
     const found = record;
