@@ -13,7 +13,11 @@ const NAMES: Readonly<Record<string, string>> = {
   allocate: 'allocation and free',
   copy: 'copy on the GPU',
   fill: 'memset',
+  'cold-launch': 'kernel launch with cold caches',
+  'cold-allocate': 'allocation and free with cold caches',
 };
+/** Written before each call whose caches are cold: as much as the caches of one core hold. */
+const COLD_KIB = 4096;
 
 interface Batch {
   readonly what: string;
@@ -48,7 +52,7 @@ export async function run({ report }: BenchOptions): Promise<void> {
       for (let process = 0; process < PROCESSES; process += 1) {
         const text = await machine.finish({
           name: 'hook',
-          args: [SimulatedMachine.controlPath, String(BATCHES)],
+          args: [SimulatedMachine.controlPath, String(BATCHES), String(COLD_KIB)],
           gpu: 0,
           slice,
         });

@@ -3,7 +3,10 @@
  * the driver below it alternate in one process, on the same GPU and in the same state. Prints one line per pair of
  * batches: "<what> <hooked ns> <direct ns>" per call.
  *
- *     hook LIBCUDA BATCHES
+ *     hook LIBCUDA BATCHES [COLD_KIB]
+ *
+ * COLD_KIB: also measures single calls after so much other memory was written ("cold-<what>"), as a program does that
+ * works between its calls: the caches hold nothing of the library or the driver then.
  *
  * With two GPUs, launches into a stream of the first one are measured too, while the context of the second is current.
  */
@@ -17,6 +20,10 @@
 #define LAUNCHES 400
 #define PAIRS 200
 #define COPIED_BYTES 4096
+#define COLD_CALLS 20
+/* So many fewer batches of calls with cold caches. */
+#define COLD_PART 40
+#define CACHE_LINE 64
 
 static const char kernels[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry busy_ns_100() { ret; }\n";
 
@@ -101,6 +108,42 @@ static double pairs(const struct calls *calls) {
   return (double)(now_ns() - from) / PAIRS;
 }
 
+static volatile char *evicting;
+static size_t evicting_bytes;
+
+static void evict(void) {
+  for (size_t i = 0; i < evicting_bytes; i += CACHE_LINE)
+    evicting[i]++;
+}
+
+static double cold_launches(const struct calls *calls) {
+  uint64_t took = 0;
+  for (int i = 0; i < COLD_CALLS; i++) {
+    evict();
+    uint64_t from = now_ns();
+    ok(calls->launch(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), "launch");
+    took += now_ns() - from;
+  }
+  ok(synchronize(), "synchronize");
+  return (double)took / COLD_CALLS;
+}
+
+static double cold_pairs(const struct calls *calls) {
+  CUdeviceptr pointer;
+  uint64_t took = 0;
+  for (int i = 0; i < COLD_CALLS; i++) {
+    evict();
+    uint64_t from = now_ns();
+    ok(calls->allocate(&pointer, 65536), "allocate");
+    took += now_ns() - from;
+    evict();
+    from = now_ns();
+    ok(calls->release(pointer), "free");
+    took += now_ns() - from;
+  }
+  return (double)took / COLD_CALLS;
+}
+
 static void measure(const char *what, double (*batch)(const struct calls *), const struct calls *hooked,
                     const struct calls *direct, int batches) {
   for (int i = 0; i < 20; i++) {
@@ -126,7 +169,7 @@ static struct calls calls_of(void *library) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 3) die("usage: hook LIBCUDA BATCHES", argc);
+  if (argc != 3 && argc != 4) die("usage: hook LIBCUDA BATCHES [COLD_KIB]", argc);
   void *control = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL);
   if (control == NULL) die(dlerror(), 0);
   void *origin = dlopen("libcuda-origin.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -146,6 +189,14 @@ int main(int argc, char **argv) {
   ok(hooked.allocate(&target, COPIED_BYTES), "allocate");
   measure("copy", copies, &hooked, &direct, atoi(argv[2]));
   measure("fill", fills, &hooked, &direct, atoi(argv[2]));
+  if (argc == 4) {
+    evicting_bytes = (size_t)atol(argv[3]) * 1024;
+    evicting = calloc(1, evicting_bytes);
+    if (evicting == NULL) die("memory", 0);
+    int batches = (atoi(argv[2]) + COLD_PART - 1) / COLD_PART;
+    measure("cold-launch", cold_launches, &hooked, &direct, batches);
+    measure("cold-allocate", cold_pairs, &hooked, &direct, batches);
+  }
   int count = 0;
   ok(((__typeof__(&cuDeviceGetCount))symbol(control, "cuDeviceGetCount"))(&count), "count");
   if (count < 2) return 0;

@@ -21,6 +21,8 @@ static uint64_t used_bytes(uint32_t index, const struct vgpu_device_live *live) 
   static uint64_t reclaimed_at_ns;
   const struct ledger *ledger = &nvml_view()->ledger;
   uint64_t used = live->driver_overhead_bytes;
+  /* A suspended container has all of it on the host. */
+  if (__atomic_load_n(&nvml_view()->limits->header.suspended, __ATOMIC_ACQUIRE) == VGPU_SUSPENDED_AWAY) return 0;
   if (ledger->usage != NULL) {
     uint64_t now = os_now_ns();
     if (now - __atomic_load_n(&reclaimed_at_ns, __ATOMIC_RELAXED) > RECLAIM_EVERY_NS) {

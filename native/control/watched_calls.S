@@ -1,7 +1,7 @@
 /*
  * WATCHED_CALLS entries for functions of the driver. An entry compares the sequence of the limits with the one that
- * the last call saw, as the hooks of launches do, and jumps to its function; if the agent has published something since,
- * it lets watched_notice look first. All registers that can carry arguments are preserved.
+ * the last call saw, as the hooks of launches do, and jumps to its function. If the agent has published something
+ * since, it lets watched_notice look first. All registers that can carry arguments are preserved.
  */
 #include "arguments.inc"
 #include "watched.h"

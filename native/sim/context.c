@@ -4,6 +4,7 @@
 #include "fault.h"
 #include "ledger.h"
 #include "model.h"
+#include "mps_client.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,8 @@ static CUresult open_parts(CUcontext context) {
  * does. */
 static void report(CUcontext context, CUresult error) {
   enum { XID_EVENT = 8, XID_GRAPHICS_ENGINE = 13, XID_MEMORY_PAGE_FAULT = 31 };
-  if (error == (CUresult)SIM_ERROR_LOST || atomic_exchange(&context->reported, true)) return;
+  bool is_of_mps = error == CUDA_ERROR_MPS_RPC_FAILURE || error == CUDA_ERROR_MPS_CLIENT_TERMINATED;
+  if (error == (CUresult)SIM_ERROR_LOST || is_of_mps || atomic_exchange(&context->reported, true)) return;
   sim_nvml_event_publish(driver.machine, context->gpu, XID_EVENT,
                          error == CUDA_ERROR_ILLEGAL_ADDRESS ? XID_MEMORY_PAGE_FAULT : XID_GRAPHICS_ENGINE);
 }
@@ -87,6 +89,7 @@ static CUresult open_on_gpu(CUcontext context) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   context->tenant = (uint32_t)tenant;
+  mps_client_join(context);
   atomic_fetch_add(&machine->processes[driver.process].contexts[context->gpu], 1);
   return CUDA_SUCCESS;
 }

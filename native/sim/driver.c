@@ -2,6 +2,7 @@
 
 #include "context.h"
 #include "fault.h"
+#include "mps_client.h"
 #include "process.h"
 #include "process_state.h"
 #include "visible_list.h"
@@ -27,6 +28,7 @@ CUresult driver_refuse(const char *call) {
 
 static void after_fork(void) {
   if (driver.machine == NULL) return;
+  mps_client_forget();
   driver.ready = false;
   child = true;
 }
@@ -95,6 +97,7 @@ static CUresult start(void) {
   if (error != 0) return (CUresult)error;
   choose_devices();
   keep_one_instance();
+  TRY(mps_client_connect());
   if (driver.count == 0) return CUDA_ERROR_NO_DEVICE;
   int process = sim_process_enter(driver.machine, true);
   if (process < 0) return CUDA_ERROR_OPERATING_SYSTEM;

@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 enum {
-  SIM_MACHINE_VERSION = 9,
+  SIM_MACHINE_VERSION = 10,
   SIM_MAX_FAULTS = 64,
   SIM_FAULT_NAME = 56,
   SIM_NVML_EVENTS = 256,
@@ -131,7 +131,8 @@ struct sim_machine {
   _Atomic uint32_t descriptors;  /* number of descriptors ever created; zero on most machines */
   _Atomic uint32_t group_limits; /* number of memory limits ever set; zero on most machines */
   struct sim_group groups[SIM_MAX_GROUPS];
-  _Atomic uint32_t event_top; /* events from here on were never used */
+  _Atomic uint32_t mps_daemon; /* slot + 1 of the MPS control daemon; 0: none */
+  _Atomic uint32_t event_top;  /* events from here on were never used */
   _Atomic uint64_t swept_ns;
   struct sim_process processes[SIM_MAX_PROCESSES];
   struct sim_object objects[SIM_MAX_OBJECTS];

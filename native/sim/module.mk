@@ -1,8 +1,9 @@
-# The simulated driver: replacements for libcuda.so.1 and libnvidia-ml.so.1, and the gpu-sim command.
+# The simulated driver: replacements for libcuda.so.1 and libnvidia-ml.so.1, the gpu-sim command, and MPS.
 SIM_MODEL := time_model usage
-SIM_MACHINE := $(SIM_MODEL) clock descriptor fault group group_files json ledger liveness lock machine machine_folder mig model node process process_state wait
+SIM_MACHINE := $(SIM_MODEL) clock descriptor fault group group_files json ledger liveness lock machine machine_folder mig model mps node process process_state wait
 SIM_NVML := $(patsubst sim/%.c,%,$(wildcard sim/nvml_*.c))
-SIM_CUDA := $(filter-out gpu_sim $(SIM_NVML) $(SIM_MACHINE),$(patsubst sim/%.c,%,$(wildcard sim/*.c)))
+SIM_MPS := mps_command mps_control mps_file mps_state
+SIM_CUDA := $(filter-out gpu_sim $(SIM_MPS) $(SIM_NVML) $(SIM_MACHINE),$(patsubst sim/%.c,%,$(wildcard sim/*.c)))
 SIM_OBJECTS = $(patsubst %,$(BUILD)/sim/%.o,$(1))
 CFLAGS_sim := -Isim
 
@@ -23,10 +24,13 @@ $(eval $(call simulated,$(BUILD)/places/libsimulated.so.1,$(SIM_CUDA) $(SIM_MACH
 $(BUILD)/gpu-sim: $(call SIM_OBJECTS,gpu_sim $(SIM_MACHINE))
 	$(CC) $^ $(LDFLAGS) -lpthread -o $@
 
+$(BUILD)/nvidia-cuda-mps-control: $(call SIM_OBJECTS,$(SIM_MPS) $(SIM_MACHINE))
+	$(CC) $^ $(LDFLAGS) -lpthread -o $@
+
 SIM_LIBRARIES := $(BUILD)/sim/libcuda.so.1 $(BUILD)/sim/libnvidia-ml.so.1
-ALL += $(SIM_LIBRARIES) $(BUILD)/gpu-sim
+ALL += $(SIM_LIBRARIES) $(BUILD)/gpu-sim $(BUILD)/nvidia-cuda-mps-control
 SIM_LINK = -L$(BUILD)/sim -l:libcuda.so.1 -l:libnvidia-ml.so.1 -Wl,-rpath,$(abspath $(BUILD))/sim -lpthread
-$(eval $(call tests,sim,test/sim.h test/sim_nvml.h $(SIM_LIBRARIES) $(BUILD)/gpu-sim,$$(SIM_LINK)))
+$(eval $(call tests,sim,test/sim.h test/sim_nvml.h $(SIM_LIBRARIES) $(BUILD)/gpu-sim $(BUILD)/nvidia-cuda-mps-control,$$(SIM_LINK)))
 SCRIPTS += $(wildcard test/sim_*.sh)
 # Tests of the time model alone.
 $(eval $(call tests,model,test/model_bench.h $(call SIM_OBJECTS,$(SIM_MODEL)),-Isim $(call SIM_OBJECTS,$(SIM_MODEL))))

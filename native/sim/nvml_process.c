@@ -16,8 +16,20 @@ struct user {
   unsigned long long bytes;
 };
 
+/* Which processes are listed: those with contexts, or only clients of MPS. */
+enum kind { EVERY, MPS_CLIENTS };
+
+static bool is_client(uint32_t board, uint32_t process) {
+  const struct sim_model *model = &nvml.machine->boards[board].model;
+  for (uint32_t t = 0; t < SIM_MAX_TENANTS; t++) {
+    const struct sim_tenant *tenant = &model->tenants[t];
+    if (atomic_load(&tenant->used) && tenant->process == process && tenant->client.server != 0) return true;
+  }
+  return false;
+}
+
 /* Passes every process with a context on the board to `put`, with indices from `count` on. Returns the new count. */
-static unsigned int each_of(uint32_t board, unsigned int count, unsigned int room, void *out,
+static unsigned int each_of(enum kind kind, uint32_t board, unsigned int count, unsigned int room, void *out,
                             void (*put)(void *out, unsigned int at, const struct user *user)) {
   unsigned int instance = nvml_is_instance(board) ? nvml_gpu(board)->gpu_instance : NO_INSTANCE;
   sim_process_sweep_gpu(nvml.machine, board);
@@ -25,6 +37,7 @@ static unsigned int each_of(uint32_t board, unsigned int count, unsigned int roo
     const struct sim_process *process = &nvml.machine->processes[i];
     if (atomic_load(&process->pid) == 0 || atomic_load(&process->contexts[board]) == 0) continue;
     if (atomic_load(&process->state) == SIM_PROCESS_CHECKPOINTED) continue;
+    if (kind == MPS_CLIENTS && !is_client(board, i)) continue;
     struct user user = {.pid = sim_process_number(process), .instance = instance};
     if (user.pid == 0) continue;
     user.bytes = sim_ledger_of(nvml.machine, i, board);
@@ -35,11 +48,11 @@ static unsigned int each_of(uint32_t board, unsigned int count, unsigned int roo
 }
 
 /* For a GPU with MIG: the processes of all its instances. */
-static unsigned int each(uint32_t gpu, unsigned int room, void *out,
+static unsigned int each(enum kind kind, uint32_t gpu, unsigned int room, void *out,
                          void (*put)(void *out, unsigned int at, const struct user *user)) {
-  unsigned int count = each_of(gpu, 0, room, out, put);
+  unsigned int count = each_of(kind, gpu, 0, room, out, put);
   for (uint32_t i = nvml.machine->node.count; i < nvml.machine->node.boards; i++)
-    if (nvml_gpu(i)->parent == (int32_t)gpu) count = each_of(i, count, room, out, put);
+    if (nvml_gpu(i)->parent == (int32_t)gpu) count = each_of(kind, i, count, room, out, put);
   return count;
 }
 
@@ -66,33 +79,44 @@ static void put_detail(void *out, unsigned int at, const struct user *user) {
 }
 
 /* If the buffer is too small, only the count is valid. */
-static nvmlReturn_t list(uint32_t gpu, unsigned int *count, void *out,
+static nvmlReturn_t list(enum kind kind, uint32_t gpu, unsigned int *count, void *out,
                          void (*put)(void *out, unsigned int at, const struct user *user)) {
   NVML_NEED(count != NULL && (*count == 0 || out != NULL));
   unsigned int room = *count;
-  *count = each(gpu, room, out, put);
+  *count = each(kind, gpu, room, out, put);
   return *count > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *count,
                                                           nvmlProcessInfo_v1_t *processes) {
   ENTER_DEVICE(device);
-  return list(gpu, count, processes, put_old);
+  return list(EVERY, gpu, count, processes, put_old);
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *count,
                                                              nvmlProcessInfo_v2_t *processes) {
   ENTER_DEVICE(device);
-  return list(gpu, count, processes, put_new);
+  return list(EVERY, gpu, count, processes, put_new);
 }
 
 SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
                                                              nvmlProcessInfo_t *processes) {
   ENTER_DEVICE(device);
-  return list(gpu, count, processes, put_new);
+  return list(EVERY, gpu, count, processes, put_new);
 }
 
-/* There are no graphics or MPS processes. */
+/* A client of MPS is in both lists. */
+#define MPS_LIST(name, type, put)                                                                                      \
+  SIM_API nvmlReturn_t name(nvmlDevice_t device, unsigned int *count, type *processes) {                               \
+    ENTER_DEVICE(device);                                                                                              \
+    return list(MPS_CLIENTS, gpu, count, processes, put);                                                              \
+  }
+
+MPS_LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t, put_old)
+MPS_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t, put_new)
+MPS_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t, put_new)
+
+/* There are no graphics processes. */
 #define EMPTY_LIST(name, type)                                                                                         \
   SIM_API nvmlReturn_t name(nvmlDevice_t device, unsigned int *count, type *processes) {                               \
     ENTER_DEVICE(device);                                                                                              \
@@ -105,21 +129,19 @@ SIM_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device
 EMPTY_LIST(nvmlDeviceGetGraphicsRunningProcesses, nvmlProcessInfo_v1_t)
 EMPTY_LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, nvmlProcessInfo_v2_t)
 EMPTY_LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlProcessInfo_t)
-EMPTY_LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t)
-EMPTY_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t)
-EMPTY_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t)
 
 SIM_API nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_t *details) {
   ENTER_DEVICE(device);
   NVML_NEED(details != NULL);
   if (details->version != nvmlProcessDetailList_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   NVML_NEED(details->mode <= 2);
-  if (details->mode != 0) {
+  if (details->mode == 1) {
     details->numProcArrayEntries = 0;
     return NVML_SUCCESS;
   }
   if (details->procArray == NULL) details->numProcArrayEntries = 0;
-  return list(gpu, &details->numProcArrayEntries, details->procArray, put_detail);
+  return list(details->mode == 2 ? MPS_CLIENTS : EVERY, gpu, &details->numProcArrayEntries, details->procArray,
+              put_detail);
 }
 
 /* ---- utilisation per process: the last window in which it had kernels on the GPU, if that ended after `last_seen`.

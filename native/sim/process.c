@@ -4,6 +4,7 @@
 #include "ledger.h"
 #include "liveness.h"
 #include "model.h"
+#include "mps.h"
 #include "process_state.h"
 
 #include <unistd.h>
@@ -11,8 +12,9 @@
 enum { SWEEP_NS = 50000000 };
 
 /* Clears a row on every GPU. The caller holds the machine's lock. */
-static void clear(struct sim_machine *machine, uint32_t index) {
+static void clear(struct sim_machine *machine, uint32_t index, bool died) {
   struct sim_process *process = &machine->processes[index];
+  if (died) sim_mps_lost(machine, index);
   for (uint32_t i = 0; i < machine->node.boards; i++) {
     struct sim_board *board = &machine->boards[i];
     sim_model_enter(machine, i);
@@ -52,7 +54,7 @@ int sim_process_enter(struct sim_machine *machine, bool driver) {
       found = (int)i; /* the other library of this process has registered the row */
       break;
     }
-    if (other != 0 && !sim_is_alive(machine, process)) clear(machine, i);
+    if (other != 0 && !sim_is_alive(machine, process)) clear(machine, i, true);
     if (found < 0 && atomic_load(&process->pid) == 0) found = (int)i;
   }
   if (found >= 0) {
@@ -72,7 +74,7 @@ int sim_process_enter(struct sim_machine *machine, bool driver) {
 void sim_process_leave(struct sim_machine *machine, uint32_t index) {
   struct sim_process *process = &machine->processes[index];
   sim_lock_take(&machine->lock);
-  if (atomic_load(&process->pid) == (uint32_t)getpid() && --process->users == 0) clear(machine, index);
+  if (atomic_load(&process->pid) == (uint32_t)getpid() && --process->users == 0) clear(machine, index, false);
   sim_lock_give(&machine->lock);
   sim_unlock_row();
 }
@@ -81,7 +83,7 @@ static void reclaim_if_dead(struct sim_machine *machine, uint32_t index) {
   struct sim_process *process = &machine->processes[index];
   if (atomic_load(&process->pid) == 0 || sim_is_alive(machine, process)) return;
   sim_lock_take(&machine->lock);
-  if (atomic_load(&process->pid) != 0 && !sim_is_alive(machine, process)) clear(machine, index);
+  if (atomic_load(&process->pid) != 0 && !sim_is_alive(machine, process)) clear(machine, index, true);
   sim_lock_give(&machine->lock);
 }
 

@@ -91,6 +91,19 @@ void sim_model_abandon(struct sim_model *model, struct sim_event *events, uint32
   }
 }
 
+void sim_model_fail(struct sim_model *model, struct sim_event *events, uint32_t tenant, uint32_t error,
+                    bool neighbours) {
+  uint32_t server = model->tenants[tenant].client.server;
+  for (uint32_t i = 0; i < SIM_MAX_TENANTS; i++) {
+    struct sim_tenant *one = &model->tenants[i];
+    if (i != tenant && !(neighbours && server != 0 && one->client.server == server)) continue;
+    uint32_t none = 0;
+    if (!atomic_load(&one->used)) continue;
+    atomic_compare_exchange_strong(&one->error, &none, error);
+    sim_model_abandon(model, events, i);
+  }
+}
+
 static void finish(struct sim_channel *channel, struct scan *scan) {
   channel->started = false;
   atomic_store_explicit(&channel->done, done_of(channel) + 1, memory_order_release);
@@ -216,8 +229,7 @@ static void advance_channel(struct sim_model *model, struct sim_event *events, u
       if (op->kind == SIM_RECORD) {
         reach(&events[op->event], op->ticket, model->now_ns);
       } else if (op->flags & SIM_FAULT) {
-        atomic_store_explicit(&model->tenants[channel->tenant].error, (uint32_t)op->ticket, memory_order_release);
-        sim_model_abandon(model, events, channel->tenant);
+        sim_model_fail(model, events, channel->tenant, (uint32_t)op->ticket, true);
         scan->changed = scan->blocked = true; /* the tenant's other channels changed as well */
         return;
       }
@@ -242,6 +254,14 @@ static void complete_finished(struct sim_model *model, struct sim_event *events,
   } while (scan->changed && scan->blocked);
 }
 
+/* Whether two tenants have the SMs at the same time. */
+static bool run_together(const struct sim_model *model, int32_t a, int32_t b) {
+  if (a == b) return true;
+  if (a == SIM_NO_TENANT || b == SIM_NO_TENANT) return false;
+  const struct sim_client *one = &model->tenants[a].client, *other = &model->tenants[b].client;
+  return one->server != 0 && one->server == other->server && one->together && other->together;
+}
+
 static int32_t tenant_of(const struct sim_model *model, const struct scan *scan, uint32_t at) {
   return (int32_t)model->channels[scan->ready[at]].tenant;
 }
@@ -252,7 +272,7 @@ static void select_tenant(struct sim_model *model, struct scan *scan) {
   bool stays = false;
   for (uint32_t i = 0; i < scan->ready_count; i++) {
     int32_t tenant = tenant_of(model, scan, i);
-    if (tenant == model->running)
+    if (run_together(model, tenant, model->running))
       stays = true;
     else {
       if (first == SIM_NO_TENANT || tenant < first) first = tenant;
@@ -287,36 +307,66 @@ static uint64_t work_in(const struct sim_model *model, uint64_t duration, uint32
   return model->speed_ppm == WHOLE_PPM ? work : (uint64_t)((double)work * (double)model->speed_ppm / WHOLE_PPM);
 }
 
-static bool goes_before(const struct sim_channel *a, const struct sim_channel *b) {
+static bool goes_before(const struct sim_model *model, const struct sim_channel *a, const struct sim_channel *b) {
+  uint32_t first = model->tenants[a->tenant].client.priority, second = model->tenants[b->tenant].client.priority;
+  if (first != second) return first < second;
   return a->priority != b->priority ? a->priority < b->priority : a->start < b->start;
+}
+
+/* How many of the free SMs a tenant may get, after the first `running` kernels got theirs. */
+static uint32_t room_of(const struct sim_model *model, const struct scan *scan, uint32_t running, uint32_t tenant,
+                        uint32_t free) {
+  const struct sim_client *client = &model->tenants[tenant].client;
+  if (client->server == 0) return free;
+  uint32_t room = client->most_sms;
+  for (uint32_t i = 0; i < running; i++)
+    if (model->channels[scan->ready[i]].tenant == tenant) room -= scan->grants[i];
+  return room < free ? room : free;
 }
 
 /* Leaves in scan->ready the kernels that run, and in scan->grants the number of SMs of each. */
 static void assign_sms(struct sim_model *model, struct scan *scan) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < scan->ready_count; i++) {
-    if (tenant_of(model, scan, i) != model->running) continue;
+    if (!run_together(model, tenant_of(model, scan, i), model->running)) continue;
     uint16_t index = scan->ready[i];
     uint32_t at = count++;
-    for (; at > 0 && goes_before(&model->channels[index], &model->channels[scan->ready[at - 1]]); at--)
+    for (; at > 0 && goes_before(model, &model->channels[index], &model->channels[scan->ready[at - 1]]); at--)
       scan->ready[at] = scan->ready[at - 1];
     scan->ready[at] = index;
   }
   uint32_t free = model->sms;
   uint32_t running = 0;
-  for (; running < count && free > 0; running++) {
-    struct sim_channel *channel = &model->channels[scan->ready[running]];
-    const struct sim_op *op = op_at(model, scan->ready[running], done_of(channel));
-    if ((op->flags & SIM_GANG) && width_of(op) > free) break;
-    uint32_t sms = width_of(op) < free ? width_of(op) : free;
+  for (uint32_t at = 0; at < count && free > 0; at++) {
+    struct sim_channel *channel = &model->channels[scan->ready[at]];
+    const struct sim_op *op = op_at(model, scan->ready[at], done_of(channel));
+    uint32_t room = room_of(model, scan, running, channel->tenant, free);
+    if (room == 0) continue;
+    if ((op->flags & SIM_GANG) && width_of(op) > room) break;
+    uint32_t sms = width_of(op) < room ? width_of(op) : room;
     free -= sms;
-    scan->grants[running] = sms;
+    scan->ready[running] = scan->ready[at];
+    scan->grants[running++] = sms;
     scan->next_ns =
         earlier(scan->next_ns, later(model->now_ns, model->switched_ns) + time_for(model, channel->left, sms));
   }
   scan->ready_count = running;
   if (model->now_ns < model->switched_ns) scan->next_ns = earlier(scan->next_ns, model->switched_ns);
 }
+
+/* The first tenant after `last` that has kernels on the GPU; SIM_MAX_TENANTS: none. */
+static uint32_t next_running(const struct sim_model *model, const struct scan *scan, int32_t last) {
+  uint32_t next = SIM_MAX_TENANTS;
+  for (uint32_t i = 0; i < scan->ready_count; i++) {
+    int32_t tenant = tenant_of(model, scan, i);
+    if (tenant > last && (uint32_t)tenant < next) next = (uint32_t)tenant;
+  }
+  return next;
+}
+
+#define FOR_EACH_RUNNING(model, scan, tenant)                                                                          \
+  for (uint32_t tenant = next_running(model, scan, -1); tenant < SIM_MAX_TENANTS;                                      \
+       tenant = next_running(model, scan, (int32_t)tenant))
 
 /* Lets time pass until `to_ns`. No operation begins or ends before that. */
 static void let_time_pass(struct sim_model *model, struct scan *scan, uint64_t to_ns) {
@@ -327,10 +377,14 @@ static void let_time_pass(struct sim_model *model, struct scan *scan, uint64_t t
       struct sim_channel *channel = &model->channels[scan->ready[i]];
       channel->left -= earlier(channel->left, work_in(model, duration, scan->grants[i]));
     }
-    model->tenants[model->running].busy_ns += duration;
+    FOR_EACH_RUNNING(model, scan, tenant) model->tenants[tenant].busy_ns += duration;
   }
   model->now_ns = to_ns;
-  int process = works ? (int)model->tenants[model->running].process : -1;
+  int process = works ? (int)model->tenants[tenant_of(model, scan, 0)].process : -1;
+  FOR_EACH_RUNNING(model, scan, tenant) {
+    int other = (int)model->tenants[tenant].process;
+    if (other != process) sim_usage_join(&model->usage, duration, other);
+  }
   uint64_t window = model->usage.window;
   sim_usage_pass(&model->usage, to_ns, duration, process, scan->copying);
   if (model->pace.boost_percent > 0 && model->usage.window != window) {
@@ -365,7 +419,8 @@ static uint64_t earliest(const struct sim_model *model, const struct sim_event *
     time = later(time, op->submitted_ns);
     uint64_t until = time;
     if (needs_sms(op)) {
-      uint32_t width = width_of(op) < model->sms ? width_of(op) : model->sms;
+      uint32_t most = room_of(model, NULL, 0, channel->tenant, model->sms);
+      uint32_t width = width_of(op) < most ? width_of(op) : most;
       time += time_for(model, started ? channel->left : op->work, width);
     } else if (op->kind == SIM_COPY) {
       time = started ? later(time, channel->left) : time + op->work;
@@ -408,6 +463,18 @@ int sim_model_open_tenant(struct sim_model *model, uint32_t process) {
     return (int)i;
   }
   return -1;
+}
+
+void sim_model_join(struct sim_model *model, uint32_t tenant, const struct sim_client *client) {
+  model->tenants[tenant].client = *client;
+}
+
+bool sim_model_works(const struct sim_model *model, uint32_t tenant) {
+  FOR_EACH_BUSY(model, index) {
+    const struct sim_channel *channel = &model->channels[index];
+    if (channel->tenant == tenant && submitted_of(channel) != done_of(channel)) return true;
+  }
+  return false;
 }
 
 int sim_model_open_channel(struct sim_model *model, uint32_t tenant, uint32_t flags, int32_t priority) {

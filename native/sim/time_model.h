@@ -6,7 +6,9 @@
  * The rules:
  * - A tenant is a context. One tenant at a time has the SMs, for one time slice. Then the next tenant with a ready
  *   kernel gets them, in round-robin order. A tenant without a ready kernel gives the SMs up at once. A switch takes
- *   switch_ns if it interrupts a tenant, and idle_switch_ns if that tenant has nothing to run.
+ *   switch_ns if it interrupts a tenant, and idle_switch_ns if that tenant has nothing to run. Clients of one MPS
+ * server are one tenant in this: their kernels run concurrently, those of each client on at most so many SMs as it may
+ * use.
  * - An event is recorded while its tenant has the SMs, like a small kernel of `work` ns. Without work it takes no time.
  * - The clock follows the load: in a window that follows one with load l, kernels run faster by boost_percent * (1 -
  * l).
@@ -30,6 +32,14 @@ enum {
 
 #define SIM_NEVER UINT64_MAX
 
+/* A tenant as the client of an MPS server. */
+struct sim_client {
+  uint32_t server;   /* number of the server; 0: the tenant is no client */
+  uint32_t together; /* its kernels run beside those of the server's other clients */
+  uint32_t most_sms; /* of its kernels together */
+  uint32_t priority; /* 0: normal; 1: below normal */
+};
+
 struct sim_tenant {
   _Atomic uint32_t used;
   uint32_t process;       /* slot of the owning process */
@@ -37,6 +47,7 @@ struct sim_tenant {
   _Atomic uint32_t error; /* CUresult that all calls in the context return after a kernel faulted */
   _Atomic uint64_t order; /* submissions so far */
   uint64_t busy_ns;       /* time with kernels on the GPU */
+  struct sim_client client;
 };
 
 /* What a GPU takes for its own work, in ns of time. */
@@ -86,6 +97,16 @@ uint64_t sim_model_earliest(const struct sim_model *model, const struct sim_even
 /* Adds a tenant, or a channel of a tenant. -1: no free slot. */
 int sim_model_open_tenant(struct sim_model *model, uint32_t process);
 int sim_model_open_channel(struct sim_model *model, uint32_t tenant, uint32_t flags, int32_t priority);
+
+/* Makes a tenant without operations the client of an MPS server. */
+void sim_model_join(struct sim_model *model, uint32_t tenant, const struct sim_client *client);
+
+/* Whether a tenant has operations that are not complete. */
+bool sim_model_works(const struct sim_model *model, uint32_t tenant);
+
+/* Fails a tenant, as a kernel that faults does. With `neighbours`, all clients of its MPS server fail with it. */
+void sim_model_fail(struct sim_model *model, struct sim_event *events, uint32_t tenant, uint32_t error,
+                    bool neighbours);
 
 /* Closes a channel after its stream was destroyed. Its queued operations still run. */
 void sim_model_close_channel(struct sim_model *model, uint32_t channel);

@@ -40,12 +40,16 @@ static void end_window(struct sim_usage *usage) {
   usage->window = window + 1;
 }
 
+void sim_usage_join(struct sim_usage *usage, uint64_t duration_ns, int process) {
+  usage->process[process].busy_ns += duration_ns;
+  usage->process[process].window_ns += duration_ns;
+}
+
 void sim_usage_pass(struct sim_usage *usage, uint64_t now_ns, uint64_t duration_ns, int process, int copying) {
   if (process >= 0) {
     usage->busy_ns += duration_ns;
     usage->total_busy_ns += duration_ns;
-    usage->process[process].busy_ns += duration_ns;
-    usage->process[process].window_ns += duration_ns;
+    sim_usage_join(usage, duration_ns, process);
   }
   if (copying) usage->copy_ns += duration_ns;
   if (now_ns >= sim_usage_window_end(usage)) end_window(usage);

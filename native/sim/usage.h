@@ -54,6 +54,9 @@ uint64_t sim_usage_window_end(const struct sim_usage *usage);
 /* Accounts for `duration_ns` up to `now_ns`. `process` had kernels on the GPU; -1: none. */
 void sim_usage_pass(struct sim_usage *usage, uint64_t now_ns, uint64_t duration_ns, int process, int copying);
 
+/* The kernels of another process ran in the time that the next call of sim_usage_pass accounts for. */
+void sim_usage_join(struct sim_usage *usage, uint64_t duration_ns, int process);
+
 /* Whether a newest window is still reported. */
 bool sim_usage_is_reported(const struct sim_usage *usage, uint64_t window);
 

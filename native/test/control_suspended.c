@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
+#include "nvml_abi.h"
 
 static struct vgpu_limits *limits;
 static struct vgpu_usage *usage;
@@ -22,6 +23,23 @@ static void announce(enum vgpu_suspended suspended) {
     if ((usage->header.worked_at_ns > worked) != (works)) tap_fail(__FILE__, __LINE__, "%s: worked", #call);           \
     announce(VGPU_SUSPENDED_NOT);                                                                                      \
   } while (0)
+
+static void nvml_shows_nothing_in_use(void) {
+  nvmlDevice_t device;
+  nvmlMemory_t memory;
+  CHECK_EQ(nvmlInit_v2(), NVML_SUCCESS);
+  CHECK_EQ(nvmlDeviceGetHandleByUUID(gpu_uuid(), &device), NVML_SUCCESS);
+  CHECK_EQ(nvmlDeviceGetMemoryInfo(device, &memory), NVML_SUCCESS);
+  uint64_t used = memory.used;
+  CHECK(used > 0);
+  announce(VGPU_SUSPENDED_AWAY);
+  CHECK_EQ(nvmlDeviceGetMemoryInfo(device, &memory), NVML_SUCCESS);
+  CHECK_EQ(memory.used, 0);
+  announce(VGPU_SUSPENDED_BEGINS);
+  CHECK_EQ(nvmlDeviceGetMemoryInfo(device, &memory), NVML_SUCCESS);
+  CHECK_EQ(memory.used, used);
+  announce(VGPU_SUSPENDED_NOT);
+}
 
 static void every_call_asks(void) {
   CUdeviceptr pointer, other;
@@ -130,6 +148,7 @@ int main(int argc, char **argv) {
   limits->header.policy |= VGPU_POLICY_SUSPENDABLE;
   every_call_asks();
   a_call_waits_for_the_first_turn();
+  nvml_shows_nothing_in_use();
   int result = TEST_END;
   if (result != 0 || strcmp(argv[1], "100") != 0) return result;
   /* Again with launches that are limited. */

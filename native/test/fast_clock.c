@@ -1,4 +1,5 @@
-/* Preloaded, it makes the monotonic clock run four times as fast for all but the simulated driver and the test. */
+/* Preloaded, it sets the control library's monotonic clock back, so that sleeps end at once, and makes it run four
+ * times as fast. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -17,7 +18,7 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
   if (strstr(caller.dli_fname, "libcuda.so.1") == NULL) return result;
   uint64_t now = (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_nsec;
   if (began == 0) began = now;
-  now = began + 4 * (now - began);
+  now = began / 2 + 4 * (now - began);
   time->tv_sec = (time_t)(now / 1000000000u);
   time->tv_nsec = (long)(now % 1000000000u);
   return result;

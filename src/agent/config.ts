@@ -4,7 +4,7 @@ import { fileReason } from '../host/file-reason.js';
 import type { ApiServerConfig } from './api-server/index.js';
 import { type ClaimsConfig, kubeletPluginSockets } from './claims/index.js';
 import type { DisplayConfig } from './display/index.js';
-import type { DriverConfig } from './gpus/index.js';
+import type { DriverConfig, SmGpus } from './gpus/index.js';
 import type { Interposition, LibrariesConfig } from './libraries/index.js';
 import type { NriConfig } from './nri/index.js';
 import type { RuntimeConfig } from './runtimes/index.js';
@@ -46,6 +46,10 @@ export interface AgentConfig
   readonly memoryOversubscription: number;
   /** What enforces memory limits beside the control library; absent: auto. */
   readonly memoryEnforcement?: MemoryEnforcement;
+  /** GPUs whose multiprocessors containers share; absent: none. */
+  readonly smGpus?: SmGpus;
+  /** Path of the driver's `nvidia-cuda-mps-control`; absent: where the driver installs it. */
+  readonly mpsControlPath?: string;
   /** Pods may ask that their limits are not enforced. */
   readonly allowUnenforced: boolean;
   /** Containers may be suspended: their GPU memory moved to the host, and back. */
@@ -91,6 +95,7 @@ export async function checkConfig(config: AgentConfig): Promise<void> {
     );
   if ((config.allocation === 'mixed') !== config.draGpus.size > 0)
     throw new StartupError('--dra-gpus: expected UUIDs of GPUs with --allocation=mixed, and none otherwise');
+  checkSmGpus(config);
   if (config.cpuAffinity !== 'off' && config.nriSocket === null)
     throw new StartupError(
       `--cpu-affinity=${config.cpuAffinity}: containers are bound to CPUs through the Node Resource Interface; give --nri as well`,
@@ -122,4 +127,18 @@ export async function checkConfig(config: AgentConfig): Promise<void> {
       throw new StartupError(`${flag}: ${path} is not a writable directory: ${fileReason(error)}`);
     }
   }
+}
+
+/** Throws a StartupError where the multiprocessors of GPUs cannot be shared. */
+function checkSmGpus({ smGpus = 'none', allocation, draGpus, shareMode, virtualManagerPath }: AgentConfig): void {
+  if (smGpus === 'none') return;
+  const isClaimed = smGpus === 'every' ? allocation !== 'plugin' : [...smGpus].some((uuid) => draGpus.has(uuid));
+  if (allocation === 'dra' || isClaimed)
+    throw new StartupError(
+      '--sm-gpus: resource claims share GPUs in time only; give GPUs that the device plugin offers',
+    );
+  if (!shareMode)
+    throw new StartupError('--sm-gpus: no parts of GPUs are allocated on this node; give --share-mode as well');
+  const problem = socketPathProblem(join(virtualManagerPath, '.mps', 's'.repeat(40), 's'.repeat(18), 'control'));
+  if (problem !== null) throw new StartupError(`--sm-gpus: --virtual-manager-path is too long for MPS: ${problem}`);
 }

@@ -107,13 +107,15 @@ const SCHEMA = z.object({
   'share-mode': bool,
   'mig-strategy': z.enum(MIG_STRATEGIES, 'expected none, shared, whole or dynamic'),
   allocation: z.enum(ALLOCATION_MODES, 'expected plugin, dra or mixed'),
-  'dra-gpus': z.string().transform((text) => new Set(text.split(',').filter((uuid) => uuid !== ''))),
+  'dra-gpus': z.string().transform(uuidsOf),
   'dra-evict-failed': bool,
   'plugin-registry-path': needed,
   'dra-path': needed,
   'allocation-check-period': whole(1, 86_400),
   'audit-policy': z.enum(AUDIT_POLICIES, 'expected report or evict'),
   'memory-enforcement': z.enum(MEMORY_ENFORCEMENTS, 'expected auto, library or driver'),
+  'sm-gpus': z.string().transform((text) => (text === '' ? 'none' : text === 'all' ? 'every' : uuidsOf(text))),
+  'mps-control': needed,
   'memory-oversubscription': factor,
   'allow-unenforced': bool,
   'allow-suspend': bool,
@@ -189,6 +191,8 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     waitTimeoutMs: flags['wait-timeout'],
     auditPolicy: flags['audit-policy'],
     memoryEnforcement: flags['memory-enforcement'],
+    smGpus: flags['sm-gpus'],
+    mpsControlPath: flags['mps-control'],
     memoryOversubscription: flags['memory-oversubscription'],
     allowUnenforced: flags['allow-unenforced'],
     allowSuspend: flags['allow-suspend'],
@@ -197,6 +201,10 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     allowResize: flags['allow-resize'],
     logLevel: logLevel(flags.v),
   };
+}
+
+function uuidsOf(text: string): ReadonlySet<string> {
+  return new Set(text.split(',').filter((uuid) => uuid !== ''));
 }
 
 function tlsFiles(certFile: string | null, keyFile: string | null): AgentConfig['tls'] {

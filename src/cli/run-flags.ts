@@ -93,6 +93,18 @@ export const RUN_FLAG_GROUPS: readonly FlagGroup[] = [
         help: 'what enforces memory limits beside the control library: auto (the driver where it can, from 615 on), library (only the library), or driver (the agent does not start if the driver cannot)',
       },
       {
+        name: 'sm-gpus',
+        value: 'uuids',
+        default: '',
+        help: 'GPUs whose multiprocessors containers share, by MPS of driver 615 or later: all, or UUIDs separated by commas; only pods with tencent.com/vcuda-compute: sm get them; empty: all GPUs are shared in time',
+      },
+      {
+        name: 'mps-control',
+        value: 'path',
+        default: '/usr/bin/nvidia-cuda-mps-control',
+        help: "the driver's MPS control program, which the agent runs while containers share multiprocessors",
+      },
+      {
         name: 'memory-oversubscription',
         value: 'factor',
         default: '1',

@@ -99,6 +99,12 @@ export const SAME_NUMA_KEY = 'tencent.com/same-numa';
  */
 export const GPUS_KEY = 'tencent.com/vcuda-gpus';
 
+/**
+ * Pod annotation: how the pod's parts of GPUs are shared: in time (`time`, the default), or in multiprocessors (`sm`),
+ * by MPS on GPUs that a node has for this.
+ */
+export const COMPUTE_KEY = 'tencent.com/vcuda-compute';
+
 /** Pod annotation: whether a part of a GPU goes to the fullest GPU with room (`binpack`) or the emptiest (`spread`). */
 export const GPU_POLICY_KEY = 'tencent.com/gpu-policy';
 
@@ -125,6 +131,12 @@ export const GPU_MODEL_LABEL = 'gaia.tencent.com/gpu-model';
 export const GPU_PRODUCT_LABEL = 'gaia.tencent.com/gpu-product';
 export const DRIVER_VERSION_LABEL = 'gaia.tencent.com/gpu-driver-version';
 export const CUDA_VERSION_LABEL = 'gaia.tencent.com/cuda-version';
+
+/**
+ * Label of a node with GPUs whose multiprocessors are shared: `sm`, or `time-and-sm` where others are shared in time. A
+ * node that shares all its GPUs in time has no such label.
+ */
+export const COMPUTE_LABEL = 'tencent.com/gpu-compute';
 
 /** Pod annotation: whether the pod's containers are bound to CPUs near their GPUs: `off`, `prefer` or `strict`. */
 export const CPU_AFFINITY_KEY = 'tencent.com/gpu-numa';

@@ -6,6 +6,8 @@ import { CORE_RESOURCE, MEMORY_RESOURCE } from './resources.js';
 /** Paths inside a container. Programs and the original's library expect them. */
 export const CONTAINER_LIBRARY_DIRECTORY = '/usr/local/nvidia';
 export const CONTAINER_SLICE_DIRECTORY = CONTAINER_DIRECTORY;
+/** Where the driver looks for MPS if a program of root has lost the variable that says so. */
+export const CONTAINER_MPS_DIRECTORY = '/run/nvidia-mps';
 
 /** A device node: its path on the node and in the container. */
 export interface DeviceNode {
@@ -70,6 +72,8 @@ export interface SliceEdits {
   /** Host directory of the allocation, mounted as /etc/vcuda, and the files in it that the container may write. */
   readonly sliceDirectory: string;
   readonly writableFiles: readonly string[];
+  /** Host folder through which its programs are clients of MPS; null or absent: they are none. */
+  readonly mpsFolder?: string | null;
   /** Whether its programs are 32-bit programs; null if they may be of either kind. */
   readonly compat32: boolean | null;
 }
@@ -112,12 +116,18 @@ function sliceMounts(sliceDirectory: string, writableFiles: readonly string[]): 
  * unchanged.
  */
 export function sliceEdits(slice: SliceEdits): ContainerEdits {
+  const { mpsFolder: mps = null } = slice;
   return {
     environment: {
       LD_LIBRARY_PATH: libraryPath(slice.compat32),
       ...(slice.gpus === null ? {} : { NVIDIA_VISIBLE_DEVICES: slice.gpus.map((gpu) => gpu.uuid).join(',') }),
+      ...(mps === null ? {} : { CUDA_MPS_PIPE_DIRECTORY: CONTAINER_MPS_DIRECTORY }),
     },
-    mounts: [...slice.libraryMounts, ...sliceMounts(slice.sliceDirectory, slice.writableFiles)],
+    mounts: [
+      ...slice.libraryMounts,
+      ...sliceMounts(slice.sliceDirectory, slice.writableFiles),
+      ...(mps === null ? [] : [{ hostPath: mps, containerPath: CONTAINER_MPS_DIRECTORY, writable: false }]),
+    ],
     deviceNodes: [...distinct(slice.gpuNodes.flat()), ...slice.commonNodes],
     annotations: {
       [CORE_RESOURCE]: String(slice.cores),

@@ -1,4 +1,4 @@
-import { GPUS_KEY, SUSPENDABLE_KEY } from './annotations.js';
+import { COMPUTE_KEY, GPUS_KEY, SUSPENDABLE_KEY } from './annotations.js';
 import { ANY_GPUS, type GpuSelection } from './gpu-selection.js';
 import { checkCores, checkPair, refuse, type ContainerRequest, type RequestRefusal } from './request.js';
 import { CORES_PER_GPU, CORE_RESOURCE, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from './resources.js';
@@ -52,11 +52,16 @@ export function checkRequest(
   shareMode = true,
 ): RequestRefusal | null {
   const { cores, memoryBlocks } = request;
-  const { gpus } = selection;
+  const { gpus, compute } = selection;
   if (selection.suspendable === true && divisionOf(cores, selection).gpus > 1)
     return refuse(
       'bad-annotation',
       `annotation ${SUSPENDABLE_KEY} is "true", but ${CORE_RESOURCE}: ${cores} asks for several GPUs; only containers with one GPU can be suspended`,
+    );
+  if (compute === 'sm' && cores > 0 && (gpus > 1 || cores > CORES_PER_GPU))
+    return refuse(
+      'bad-core-count',
+      `annotation ${COMPUTE_KEY} is "sm", which is for one GPU per container, but ${CORE_RESOURCE}: ${cores} is on ${divisionOf(cores, { ...ANY_GPUS, gpus }).gpus} GPUs`,
     );
   if (cores === 0 || gpus === 1) return (cores === 0 ? null : checkCores(cores, shareMode)) ?? checkPair(request);
   const over = `annotation ${GPUS_KEY} is "${gpus}"`;

@@ -1,4 +1,5 @@
 import {
+  COMPUTE_KEY,
   EQUAL_GPUS_KEY,
   EXCLUDED_MODELS_KEY,
   EXCLUDED_UUIDS_KEY,
@@ -35,6 +36,8 @@ export interface GpuSelection {
   readonly gpus: number;
   /** The same for each container by name, 1 for one that is not named; absent: alike for all. */
   readonly gpusOf?: Readonly<Record<string, number>>;
+  /** `sm`: GPUs whose multiprocessors are shared, and no others; absent: GPUs whose time is shared. */
+  readonly compute?: 'sm';
   /** Which GPU with room a part of a GPU gets. */
   readonly gpuPolicy: BindPolicy;
   /** Which node the pod gets; null for the extender's own policy. */
@@ -61,6 +64,7 @@ export type ReadSelection =
 
 /** The annotations that make a selection. */
 export const SELECTION_KEYS = [
+  COMPUTE_KEY,
   MODELS_KEY,
   EXCLUDED_MODELS_KEY,
   UUIDS_KEY,
@@ -122,6 +126,7 @@ export function readSelection(annotation: (key: string) => string | undefined): 
     equalGpus: required(EQUAL_GPUS_KEY),
     sameNuma: required(SAME_NUMA_KEY),
     ...counts(GPUS_KEY),
+    ...(chosen(COMPUTE_KEY, ['time', 'sm']) === 'sm' ? { compute: 'sm' } : {}),
     gpuPolicy: chosen(GPU_POLICY_KEY, BIND_POLICIES) ?? 'binpack',
     nodePolicy: chosen(NODE_POLICY_KEY, BIND_POLICIES) ?? null,
     ...(chosen(SUSPENDABLE_KEY, ['true', 'false']) === 'true' ? { suspendable: true as const } : {}),
@@ -163,7 +168,8 @@ export function selectionKey(selection: GpuSelection): string {
 }
 
 /** Whether a container may have this GPU. */
-export function allows(selection: GpuSelection, { model, uuid, instance }: Gpu): boolean {
+export function allows(selection: GpuSelection, { model, uuid, instance, compute }: Gpu): boolean {
+  if (compute !== selection.compute) return false;
   if (selection === ANY_GPUS) return true;
   const { models, excludedModels, uuids, excludedUuids } = selection;
   const name = model.toUpperCase();
@@ -209,6 +215,7 @@ function restrictionsOf(selection: GpuSelection): readonly (readonly [string, re
     [EQUAL_GPUS_KEY, selection.equalGpus ? ['required'] : []],
     [SAME_NUMA_KEY, selection.sameNuma ? ['required'] : []],
     [GPUS_KEY, countsInWords(selection)],
+    [COMPUTE_KEY, selection.compute === 'sm' ? ['sm'] : []],
   ];
   return all.filter(([, entries]) => entries.length > 0);
 }

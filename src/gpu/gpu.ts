@@ -17,6 +17,8 @@ export interface Gpu {
   readonly memoryBytes: number;
   /** NUMA node near the GPU; null if the platform does not report it. */
   readonly numaNode: number | null;
+  /** Set where containers share its multiprocessors, by MPS; absent: they share its time. */
+  readonly compute?: 'sm';
   /** Only of an instance of MIG. */
   readonly instance?: MigInstance;
 }

@@ -18,9 +18,12 @@ export interface HeldAmount {
   readonly largest: number;
 }
 
-/** How many times its real capacity a GPU offers; MIG instances cannot be suspended, and offer what they have. */
+/**
+ * How many times its real capacity a GPU offers. MIG instances, and GPUs whose multiprocessors are shared, offer what they
+ * have: their containers cannot be suspended.
+ */
 export function factorOf(gpu: Gpu, suspendFactor = 1): number {
-  return isInstance(gpu) ? 1 : suspendFactor;
+  return isInstance(gpu) || gpu.compute === 'sm' ? 1 : suspendFactor;
 }
 
 /** What one more container can get of a resource, of which the GPU has `real`. Never below 0. */

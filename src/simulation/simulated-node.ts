@@ -1,4 +1,4 @@
-import { ANY_GPUS, readSelection, selectionFor, type GpuSelection } from '../gpu/gpu-selection.js';
+import { SUSPENDABLE_KEY } from '../gpu/annotations.js';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KubeletEmulator, type EmulatorOptions } from './kubelet/kubelet.js';
@@ -8,6 +8,8 @@ import type { AgentConfig } from '../agent/config.js';
 import type { Agent, AgentSeams } from '../agent/agent.js';
 import { buildAgent } from '../agent/run.js';
 import { NO_PODS, type AgentPods } from '../agent/allocator/no-pods.js';
+import { ANY_GPUS, readSelection, selectionFor } from '../gpu/gpu-selection.js';
+import type { PendingContainer } from '../gpu/ledger/pending.js';
 
 export interface SimulatedNodeOptions {
   /** Directory of all files of the node. Keep the path short, because the length of socket paths is limited. */
@@ -20,6 +22,8 @@ export interface SimulatedNodeOptions {
   readonly kubelet?: Partial<EmulatorOptions>;
   /** Whether the agent knows the requests of waiting pods, as with an API server; false means standalone. */
   readonly knowsPods?: boolean;
+  /** When the containers of a pod are killed at last; absent: no pod is being deleted. */
+  readonly killedAtMs?: (podUid: string) => number | null;
 }
 
 /** The agent's configuration on a simulated node whose files are all in `directory`. */
@@ -117,7 +121,7 @@ export class SimulatedNode {
   }
 
   async startAgent(): Promise<void> {
-    const pods = this.#options.knowsPods === true ? { pods: podsOf(this.kubelet) } : {};
+    const pods = this.#options.knowsPods === true ? { pods: podsOf(this.kubelet, this.#options.killedAtMs) } : {};
     const evidence: AgentSeams['evidence'] = {
       remainsOf: async (podUids) =>
         new Map(
@@ -144,17 +148,13 @@ export class SimulatedNode {
   }
 }
 
-function selectionOf({ annotations }: EmulatedPod): GpuSelection {
-  const read = readSelection((key) => annotations?.[key]);
-  return read.ok ? read.selection : ANY_GPUS;
-}
-
 /** The API server's view of the pods that wait for this kubelet. */
-function podsOf(kubelet: KubeletEmulator): AgentPods {
+function podsOf(kubelet: KubeletEmulator, killedAtMs: SimulatedNodeOptions['killedAtMs']): AgentPods {
   const find = (matches: (pod: EmulatedPod) => boolean): EmulatedPod | undefined =>
     [...kubelet.pods, ...kubelet.waiting].find(matches);
   return {
     ...NO_PODS,
+    killedAtMs: (podUid) => killedAtMs?.(podUid) ?? null,
     pending: () =>
       kubelet.waiting.flatMap((pod) =>
         [...pod.initContainers, ...pod.containers].map(({ name, cores, memoryBlocks }, index) => ({
@@ -164,12 +164,12 @@ function podsOf(kubelet: KubeletEmulator): AgentPods {
           memoryBlocks,
           hint: [],
           isInit: index < pod.initContainers.length,
-          ...(selectionOf(pod) === ANY_GPUS ? {} : { selection: selectionFor(selectionOf(pod), name) }),
+          ...selectionOf(pod, name),
         })),
       ),
     isSuspendable: (podUid) => {
       const pod = find((entry) => entry.uid === podUid);
-      return pod === undefined ? null : selectionOf(pod).suspendable === true;
+      return pod === undefined ? null : pod.annotations?.[SUSPENDABLE_KEY] === 'true';
     },
     ended: () => kubelet.ended,
     exists: (podUid) => find((pod) => pod.uid === podUid) !== undefined,
@@ -185,4 +185,13 @@ function podsOf(kubelet: KubeletEmulator): AgentPods {
       return pod === undefined ? null : { namespace: pod.namespace, pod: pod.name };
     },
   };
+}
+
+function selectionOf(
+  { annotations = {} }: EmulatedPod,
+  container: string,
+): Pick<PendingContainer, 'selection' | 'brokenRule'> {
+  const read = readSelection((key) => annotations[key]);
+  if (!read.ok) return { brokenRule: read.reason };
+  return read.selection === ANY_GPUS ? {} : { selection: selectionFor(read.selection, container) };
 }

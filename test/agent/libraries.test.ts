@@ -64,6 +64,13 @@ test('a part of a GPU comes with the control libraries, a whole GPU with the dri
   }
 });
 
+test('a whole GPU comes with the control libraries where containers may be suspended', async (t) => {
+  const { config, scratch } = await withDriver(t);
+  const node = await startedNode(t, { config: { ...config, allowSuspend: true }, gpus: cards(1), knowsPods: true });
+  const whole = await runPod(node, simplePod(100, 0));
+  t.equal(hostPathOf(whole, '/usr/local/nvidia'), join(scratch, 'vdriver/nvidia/current'));
+});
+
 test('a limited container never gets the driver without the control libraries, even where nothing else is mirrored', async (t) => {
   const { config } = await withDriver(t, ['origin']);
   const node = await startedNode(t, { config, gpus: cards(1) });

@@ -1,4 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
@@ -12,6 +13,7 @@ import { NODE_INVENTORY_KEY } from '../../src/gpu/annotations.js';
 import { encodeInventory } from '../../src/gpu/node-inventory.js';
 import { TokenAccess } from '../../src/http/token-access.js';
 import { systemClock } from '../../src/host/clock.js';
+import { packageFile } from '../../src/host/package-files.js';
 import { READER_ACCOUNT } from '../../src/kube/agent-reader.js';
 import { AGENT_AUDIENCE } from '../../src/kube/token-review.js';
 import { claimingPod, claimObject } from '../console/quota-objects.js';
@@ -43,7 +45,7 @@ function keptUse(): Pick<UseRecord, 'hours' | 'minutes'> {
   const ended = { namespace: 'team', pod: '=ended', podUid: 'uid-ended', container: 'main', gpus: [1] };
   const train = { namespace: 'default', pod: 'train', podUid: 'uid-train', container: 'main', gpus: [0] };
   const minute = (atMs: number, share: number, priority: number) => ({
-    ...{ atMs, seconds: 60, used: 15, throttled: { share, priority, lending: 0 } },
+    ...{ atMs, seconds: 60, used: 15, memoryBytes: GIB, throttled: { share, priority, lending: 0 } },
   });
   return {
     hours: async (fromMs) => ({
@@ -758,6 +760,27 @@ test('kubectl gpu throttling says in percent how long a pod was held back, and w
   ]);
   t.match(await run('throttling', 'dark'), { code: 1, err: /node2: the API server does not reach the agent/ });
   t.match(await run('throttling', 'waiting'), { code: 1, err: /pod waiting has no node yet/ });
+});
+
+test('the commands of kubectl gpu in the guides of the second day work as they are written', async (t) => {
+  const { run, server } = await testCluster(t);
+  serveQuota(server);
+  const guides = ['idle-gpus', 'node-maintenance', 'roll-back', 'cost'];
+  const lines = guides.flatMap((name) =>
+    [...readFileSync(packageFile(`docs/guides/${name}.md`), 'utf8').matchAll(/kubectl gpu ([a-z][^`#|>\n]*)/gu)].map(
+      ([, line = '']) => line.trim(),
+    ),
+  );
+  t.ok(lines.length > 12, `${lines.length} commands`);
+  const words: Readonly<Record<string, string>> = { NODE: 'node1', POD: 'train', NAMESPACE: 'default' };
+  for (const line of new Set(lines)) {
+    // One fails without a Prometheus there, the other because node1 lacks what doctor looks for.
+    if (/--prometheus-url|^doctor/u.test(line)) continue;
+    const args = line.split(/\s+/u).map((word) => words[word] ?? word);
+    // No agent sets the limits here.
+    const { code, err } = await run(...args, ...(args[0] === 'limits' ? ['--wait', '0'] : []));
+    t.ok(code === 0 || (args[0] === 'explain' && code === 1), `${line}: ${code} ${err}`);
+  }
 });
 
 test('kubectl gpu quota creates groups and shows the tree; edit hands over to kubectl', async (t) => {

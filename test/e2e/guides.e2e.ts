@@ -1,14 +1,11 @@
-import { execFile } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import tap, { test, type Test } from 'tap';
 import { packageFile } from '../../src/host/package-files.js';
 import { until } from '../harness/eventually.js';
-import { MAIN } from '../harness/programs.js';
 import { timeLimit } from '../harness/time-factor.js';
 import { BUSYBOX_IMAGE, NODE, TestCluster } from './cluster.js';
+import { commandsOf, GuideReader } from './guide-reader.js';
 import { importOwnImage } from './image.js';
 import { shareMounts } from './shared-mounts.js';
 
@@ -93,55 +90,6 @@ const GUIDES: readonly Guide[] = [
     converted: null,
   },
 ];
-
-/** The shell commands below each heading of the second level, in order. */
-function commandsOf(file: string): ReadonlyMap<string, readonly string[]> {
-  const sections = readFileSync(packageFile(`docs/guides/${file}`), 'utf8')
-    .split(/^## /m)
-    .slice(1);
-  return new Map(
-    sections.map((text) => [
-      text.slice(0, text.indexOf('\n')),
-      [...text.matchAll(/^( *)```sh\n([^]*?)^ *```/gm)].map(([, indent = '', block = '']) =>
-        block.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
-      ),
-    ]),
-  );
-}
-
-/** A shell as a reader of the guide has it: `gpu-manager` on the path, kubectl with the cluster's configuration. */
-class Reader {
-  readonly directory = mkdtempSync(join(tmpdir(), 'guide-'));
-
-  constructor() {
-    mkdirSync(join(this.directory, 'bin'));
-    const program = join(this.directory, 'bin/gpu-manager');
-    writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`);
-    chmodSync(program, 0o755);
-    writeFileSync(join(this.directory, 'daemonset.yaml'), readFileSync(packageFile('daemonset.yaml')));
-  }
-
-  async run(commands: string): Promise<string> {
-    const { stdout } = await promisify(execFile)(
-      'bash',
-      ['-euxo', 'pipefail', '-c', commands.replaceAll(/\bNODE\b/g, NODE)],
-      {
-        cwd: this.directory,
-        timeout: timeLimit(300_000),
-        env: {
-          ...process.env,
-          PATH: `${join(this.directory, 'bin')}:${process.env['PATH']}`,
-          KUBECONFIG: cluster.kubeconfig,
-        },
-      },
-    );
-    return stdout;
-  }
-
-  close(): void {
-    rmSync(this.directory, { recursive: true });
-  }
-}
 
 const workload = ({ request, annotations = {} }: Guide): object => ({
   apiVersion: 'apps/v1',
@@ -236,7 +184,7 @@ async function removeAll(guide: Guide): Promise<void> {
 async function follow(t: Test, guide: Guide): Promise<void> {
   // Each guide begins with a node on which no agent ran.
   shareMounts('/etc/gpu-manager', t);
-  const reader = new Reader();
+  const reader = new GuideReader(cluster);
   t.teardown(() => reader.close());
   t.teardown(() => removeAll(guide));
   const { plugin, converted } = guide;

@@ -45,8 +45,17 @@ export class Container {
   }
 }
 
+/** Programs whose end is awaited. */
+const awaited = new Set<ChildProcess>();
+
+/** Ends all programs whose end is awaited. */
+export function endPrograms(): void {
+  for (const child of awaited) child.kill('SIGKILL');
+}
+
 /** Waits for a program's end; kills it after `seconds`. */
 export async function outcome(child: ChildProcess, seconds: number): Promise<Outcome> {
+  awaited.add(child);
   let stdout = '';
   let stderr = '';
   child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text));
@@ -57,6 +66,7 @@ export async function outcome(child: ChildProcess, seconds: number): Promise<Out
     child.on('close', resolve);
   });
   clearTimeout(timer);
+  awaited.delete(child);
   return { status, stdout, stderr };
 }
 

@@ -50,8 +50,8 @@ export class RealNode {
     ];
   }
 
-  /** Starts the agent, and resolves when the kubelet has both resources. */
-  async start(): Promise<void> {
+  /** Starts the agent, and resolves when the kubelet has both resources; fails if that takes longer than `seconds`. */
+  async start(seconds: number): Promise<void> {
     await this.#objects.start();
     this.#objects.put('nodes', { metadata: { name: NODE_NAME } });
     writeFileSync(join(this.#directory, 'kubeconfig'), this.#objects.kubeconfig());
@@ -61,7 +61,7 @@ export class RealNode {
       stdio: ['ignore', log, log],
     });
     closeSync(log);
-    await this.kubelet.ready(60_000);
+    await this.kubelet.ready(seconds * 1000);
   }
 
   /** Admits a pod of one container, and starts it. */

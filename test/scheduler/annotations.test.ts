@@ -49,6 +49,41 @@ test('a pod gets GPUs of the models and UUIDs that its annotations name, and ref
   t.match(JSON.stringify(said), /annotation tencent.com\/use-gpu-uuid has the entry/);
 });
 
+test('a GPU is for pods that share its time or for pods that share its multiprocessors, never for both', async (t) => {
+  const rig = await start(t, [
+    node('time', [16, 16]),
+    node('sm', [16], { smGpus: [0] }),
+    node('both', [16, 16], { smGpus: [0] }),
+  ]);
+  const names = [...rig.api.nodes.keys()];
+  const filter = (wanted: PodObject) => {
+    rig.api.setPod(wanted);
+    return rig.scheduler.filter(wanted, names);
+  };
+  const inTime = annotated('a', [30, 4], {});
+  const answer = await filter(inTime);
+  t.same([...(answer.NodeNames ?? [])].sort(), ['both', 'time']);
+  t.equal(
+    answer.FailedAndUnresolvableNodes?.sm,
+    'node shares the multiprocessors of its GPUs, which needs the annotation tencent.com/vcuda-compute: sm',
+  );
+  t.equal((await rig.scheduler.bind(inTime, 'both')).Error, '');
+  t.equal(gpusOf(rig, 'a'), '1');
+  const inSms = annotated('b', [30, 4], { 'tencent.com/vcuda-compute': 'sm' });
+  const other = await filter(inSms);
+  t.same([...(other.NodeNames ?? [])].sort(), ['both', 'sm']);
+  t.equal(
+    other.FailedAndUnresolvableNodes?.time,
+    "node has no GPU that the pod's annotations allow (annotation tencent.com/vcuda-compute: sm)",
+  );
+  t.equal((await rig.scheduler.bind(inSms, 'both')).Error, '');
+  t.equal(gpusOf(rig, 'b'), '0');
+  const two = annotated('c', [200, 0], { 'tencent.com/vcuda-compute': 'sm' });
+  t.match(JSON.stringify(await filter(two)), /for one GPU per container, but .* is on 2 GPUs/);
+  const wrong = annotated('d', [30, 4], { 'tencent.com/vcuda-compute': 'sms' });
+  t.match(JSON.stringify(await filter(wrong)), /vcuda-compute is .*sms.*it can be .*time.* or .*sm/);
+});
+
 test('room is kept for what pods ask for by a resize, where their node allows it and the GPU has it', async (t) => {
   const rig = await start(t, [node('n', [16], { allowsResize: true })]);
   const resized = (annotations: Record<string, string>): void => {

@@ -92,6 +92,7 @@ export function node(
     freeCores: number[];
     labels: Record<string, string>;
     models: string[];
+    smGpus: number[];
     allowsResize: boolean;
   }> = {},
 ): NodeObject {
@@ -104,6 +105,7 @@ export function node(
       model: differing.models?.[index] ?? 'Tesla T4',
       memoryBytes: of * BLOCK,
       numaNode: null,
+      ...(differing.smGpus?.includes(index) === true ? { compute: 'sm' as const } : {}),
     },
     healthy: !(differing.unhealthy ?? []).includes(index),
     reason: '',

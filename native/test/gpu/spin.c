@@ -16,9 +16,9 @@
 #include <time.h>
 
 /* A chain of dependent multiplications. Its duration is computation and not memory latency, so foreign time slices do
- * not shorten it. */
+ * not shorten it. On the simulated GPU a round takes a microsecond, by its name. */
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
-                          ".visible .entry spin(.param .u64 rounds, .param .u64 out) {\n"
+                          ".visible .entry busy_us__spin(.param .u64 rounds, .param .u64 out) {\n"
                           "  .reg .pred %p<2>; .reg .u64 %rd<6>;\n"
                           "  ld.param.u64 %rd0, [rounds]; ld.param.u64 %rd1, [out]; mov.u64 %rd2, 0; mov.u64 %rd3, 1;\n"
                           "again:\n"
@@ -112,7 +112,7 @@ int main(int argc, char **argv) {
   ok(cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device), "multiprocessors");
   ok(cuCtxCreate_v2(&context, 0, device), "context");
   ok(cuModuleLoadData(&module, ptx), "module");
-  ok(cuModuleGetFunction(&kernel, module, "spin"), "kernel");
+  ok(cuModuleGetFunction(&kernel, module, "busy_us__spin"), "kernel");
   ok(cuMemAlloc_v2(&out, 4096), "memory");
   bool mixed = strcmp(argv[2], "mixed") == 0;
   double per_us = rounds_per_us();

@@ -37,8 +37,13 @@ export function editsOf(
     libraryMounts: files.libraryMounts(isFraction(cores) || memory > 0 || mayFollow),
     sliceDirectory: slices.directoryOf(allocation.id),
     writableFiles: slices.writableFiles,
+    mpsFolder: mpsFolderOf(allocation, gpus, slices),
     compat32: compat32Of(waiting ? candidates : candidates.filter(({ memoryBlocks }) => memoryBlocks === memory)),
   });
+}
+
+function mpsFolderOf({ id, compute }: Allocation, [gpu]: readonly Gpu[], slices: SliceStore): string | null {
+  return compute === 'sm' && gpu !== undefined ? (slices.mpsFolderOf?.(id, gpu.uuid) ?? null) : null;
 }
 
 /** Whether a request's container needs 32-bit libraries; null if its candidates differ, false without candidates. */

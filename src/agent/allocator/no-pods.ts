@@ -5,6 +5,8 @@ import type { PodNames } from '../device-plugin/index.js';
 export interface AgentPods extends PodKnowledge, PodNames {
   /** Annotations with a key of tencent.com; null for an unknown pod. */
   annotations(podUid: string): ReadonlyMap<string, string> | null;
+  /** When the containers of a pod are killed at last; null while it is not being deleted. Absent: unknown. */
+  killedAtMs?(podUid: string): number | null;
   /** Calls `listener` for pods that appear, go or change their annotations; the returned function unsubscribes. */
   onAnnotations(listener: (podUid: string) => void): () => void;
 }

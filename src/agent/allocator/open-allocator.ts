@@ -28,6 +28,7 @@ export interface AllocatorConfig {
   readonly interposition: Interposition;
   readonly allocationCheckPeriodMs: number;
   readonly allowResize: boolean;
+  readonly allowSuspend: boolean;
 }
 
 export interface AllocatorNeeds {
@@ -103,9 +104,10 @@ export async function openAllocator(needs: AllocatorNeeds): Promise<Allocation> 
 
 async function nodeFiles({ config, gpus, libraries, log }: AllocatorNeeds): Promise<NodeFiles> {
   const extraNodes = await readExtraNodes(config.extraConfigPath);
-  if (config.driver === 'sim')
-    return simulatedDeviceFiles(config.simDevicePath, gpus.inventory, extraNodes, libraries.mounts);
-  const files = deviceFiles(config.hostRoot, extraNodes, libraries.mounts, log);
+  // A call can ask for its GPU only through the control library, so containers with whole GPUs get it too.
+  const mounts: NodeFiles['libraryMounts'] = (limited) => libraries.mounts(limited || config.allowSuspend);
+  if (config.driver === 'sim') return simulatedDeviceFiles(config.simDevicePath, gpus.inventory, extraNodes, mounts);
+  const files = deviceFiles(config.hostRoot, extraNodes, mounts, log);
   // For the containers that an earlier version started.
   files.commonNodes();
   for (const gpu of gpus.inventory.gpus) files.gpuNodes(gpu);

@@ -113,6 +113,11 @@ export class NodePods {
     return this.#byUid.get(podUid) ?? null;
   }
 
+  /** The deletion time that the API server sets is the end of the grace period. */
+  killedAtMs(podUid: string): number | null {
+    return this.#byUid.get(podUid)?.deletedAt ?? null;
+  }
+
   /**
    * See `PodKnowledge`. A pod that the watch has never shown may exist: a watch can be open and silent. So only a pod
    * that was seen and deleted, or that a list made for it lacks, is known not to exist.

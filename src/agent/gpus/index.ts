@@ -16,3 +16,5 @@ export { GpuSampler, type GpuSource } from './gpu-sampler.js';
 export type { HealthMonitor, HealthNews } from './health-monitor.js';
 export { modelName, nodeLabels } from './node-labels.js';
 export { type Gpus, openGpus } from './open-gpus.js';
+export { driverBranch } from './driver-branch.js';
+export type { SmGpus } from './sm-gpus.js';

@@ -1,4 +1,10 @@
-import { CUDA_VERSION_LABEL, DRIVER_VERSION_LABEL, GPU_MODEL_LABEL, GPU_PRODUCT_LABEL } from '../../gpu/annotations.js';
+import {
+  COMPUTE_LABEL,
+  CUDA_VERSION_LABEL,
+  DRIVER_VERSION_LABEL,
+  GPU_MODEL_LABEL,
+  GPU_PRODUCT_LABEL,
+} from '../../gpu/annotations.js';
 
 /** The facts that the labels contain. */
 export interface NodeFacts {
@@ -7,6 +13,8 @@ export interface NodeFacts {
   readonly driverVersion: string | null;
   /** 1000 x major + 10 x minor. */
   readonly cudaVersion: number | null;
+  /** How many of the GPUs share their multiprocessors; absent: none. */
+  readonly smGpus?: number;
 }
 
 /**
@@ -15,6 +23,7 @@ export interface NodeFacts {
  */
 export function nodeLabels(facts: NodeFacts): ReadonlyMap<string, string> {
   const first = facts.models[0] ?? '';
+  const { smGpus = 0 } = facts;
   const labels: readonly (readonly [string, string])[] = [
     [GPU_MODEL_LABEL, labelValue(modelName(first))],
     [GPU_PRODUCT_LABEL, labelValue(first)],
@@ -25,6 +34,7 @@ export function nodeLabels(facts: NodeFacts): ReadonlyMap<string, string> {
         ? ''
         : `${Math.floor(facts.cudaVersion / 1000)}.${Math.floor((facts.cudaVersion % 1000) / 10)}`,
     ],
+    [COMPUTE_LABEL, smGpus === 0 ? '' : smGpus === facts.models.length ? 'sm' : 'time-and-sm'],
   ];
   return new Map(labels.filter(([, value]) => value !== ''));
 }

@@ -6,12 +6,15 @@ import { openDriver, type DriverConfig, type HostLibraries } from './drivers.js'
 import { GpuHealthFile } from './gpu-health-file.js';
 import { HealthMonitor } from './health-monitor.js';
 import { readHealthPolicy } from './health-policy-file.js';
+import { withSmGpus, type SmGpus } from './sm-gpus.js';
 
 export interface GpusConfig extends DriverConfig {
   /** Classes of GPU errors; null: the shipped ones. */
   readonly healthConfigPath: string | null;
   /** Directory of the health history. */
   readonly checkpointPath: string;
+  /** GPUs whose multiprocessors containers share; absent: none. */
+  readonly smGpus?: SmGpus;
 }
 
 export interface GpusNeeds {
@@ -38,7 +41,8 @@ export interface Gpus {
 export async function openGpus(needs: GpusNeeds): Promise<Gpus> {
   const { config, clock, log } = needs;
   const policy = await readHealthPolicy(config.healthConfigPath);
-  const driver = needs.driver ?? (await openDriver(config, needs.hostLibraries, clock, log));
+  const real = needs.driver ?? (await openDriver(config, needs.hostLibraries, clock, log));
+  const driver = withSmGpus(real, config.smGpus ?? 'none');
   const inventory = await driver.inventory();
   const directory = config.checkpointPath;
   const healthFile = await GpuHealthFile.open({ directory, driver, inventory, policy, clock, log });

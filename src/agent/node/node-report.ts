@@ -1,7 +1,8 @@
 import type { Allocator } from '../allocator/index.js';
-import { NODE_INVENTORY_KEY } from '../../gpu/annotations.js';
+import { COMPUTE_LABEL, NODE_INVENTORY_KEY } from '../../gpu/annotations.js';
 import { isOffered } from '../../gpu/ledger/gpu-mode.js';
-import { pluginSlots, type LedgerState } from '../../gpu/ledger/state.js';
+import type { Gpu } from '../../gpu/gpu.js';
+import { isSharedOtherwise, pluginSlots, type LedgerState } from '../../gpu/ledger/state.js';
 import { THROUGH_CLAIMS, encodeInventory, type InventoryGpu } from '../../gpu/node-inventory.js';
 import { nodeLabels, type HealthMonitor } from '../gpus/index.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
@@ -53,6 +54,13 @@ export function mayWait(written: WrittenInventory, next: WrittenInventory): bool
   );
 }
 
+/** Why the device plugin does not offer a GPU to new containers; empty if it does. */
+function notOffered(state: LedgerState, gpu: Gpu): string {
+  if (!isOffered(state, gpu.uuid, 'plugin')) return THROUGH_CLAIMS;
+  if (!isSharedOtherwise(state, gpu)) return '';
+  return `containers still share its ${gpu.compute === 'sm' ? 'time' : 'multiprocessors'}; it gets new ones when they have ended`;
+}
+
 /** Updates the node's labels and the inventory annotation for the scheduler extender when GPUs or ledger change. */
 export class NodeReport {
   readonly #options: NodeReportOptions;
@@ -83,7 +91,17 @@ export class NodeReport {
     if (this.#told?.state.node !== state.node) {
       const { gpus, driverVersion, cudaVersion } = health.inventory;
       labels.label(
-        new Map([...wantedLabels, ...nodeLabels({ models: gpus.map((gpu) => gpu.model), driverVersion, cudaVersion })]),
+        new Map<string, string | null>([
+          // Removed from a node that had it.
+          [COMPUTE_LABEL, null],
+          ...wantedLabels,
+          ...nodeLabels({
+            models: gpus.map((gpu) => gpu.model),
+            driverVersion,
+            cudaVersion,
+            smGpus: gpus.filter(({ compute }) => compute === 'sm').length,
+          }),
+        ]),
       );
     }
     this.#told = { state, reasons };
@@ -92,7 +110,7 @@ export class NodeReport {
     const gpus = pluginSlots(state).map(({ gpu, usable, freeCores, freeMemoryBytes, processCount }, at) => ({
       gpu,
       healthy: usable,
-      reason: unusable.get(gpu.uuid) ?? (isOffered(state, gpu.uuid, 'plugin') ? '' : THROUGH_CLAIMS),
+      reason: unusable.get(gpu.uuid) ?? notOffered(state, gpu),
       foreign: processCount > 0 && freeCores === CORES_PER_GPU,
       freeCores,
       freeMemoryBytes,

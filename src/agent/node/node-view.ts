@@ -151,6 +151,7 @@ function gpus(state: LedgerState, options: NodeViewOptions): GpuSnapshot[] {
       memoryBytes: gpu.memoryBytes,
       usable,
       ...enforcerOf(options.memoryEnforcer(gpu.uuid)),
+      ...(gpu.compute === undefined ? {} : { compute: gpu.compute }),
       health: options.health(gpu.uuid) ?? HEALTHY,
       allocatedCores: CORES_PER_GPU - freeCores,
       // Memory beyond the last whole block of a GPU is never allocated.

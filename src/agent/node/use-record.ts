@@ -8,7 +8,7 @@ type SliceUse = UseMoment['allocations'][number]['slices'][number];
 /** Why launches of a container were throttled: by its own share, by neighbours of high priority, or by lending. */
 export type ThrottleReason = 'share' | 'priority' | 'lending';
 
-/** What one container did on one GPU in a minute, in seconds. */
+/** What one container did on one GPU in a minute; times in seconds. */
 export interface MinuteUse {
   /** Beginning of the minute, milliseconds since 1970. */
   readonly atMs: number;
@@ -16,6 +16,8 @@ export interface MinuteUse {
   readonly seconds: number;
   /** Seconds of the whole GPU that it used. */
   readonly used: number;
+  /** Highest memory use. */
+  readonly memoryBytes: number;
   /** Time in which its launches were throttled, by reason. */
   readonly throttled: Readonly<Record<ThrottleReason, number>>;
 }
@@ -58,7 +60,11 @@ interface Followed {
   launches: number;
   throttledSeconds: number;
   lastUsedMs: number | null;
-  open: { atMs: number; seconds: number; used: number; throttled: Record<ThrottleReason, number> } | null;
+  open:
+    | ({ -readonly [field in Exclude<keyof MinuteUse, 'throttled'>]: number } & {
+        readonly throttled: Record<ThrottleReason, number>;
+      })
+    | null;
   readonly minutes: MinuteUse[];
 }
 
@@ -181,7 +187,11 @@ function count(
     if (one.minutes.length > KEPT_MINUTES) one.minutes.shift();
     one.open = null;
   }
-  one.open ??= { atMs: minuteMs, seconds: 0, used: 0, throttled: { share: 0, priority: 0, lending: 0 } };
+  one.open ??= {
+    ...{ atMs: minuteMs, seconds: 0, used: 0, memoryBytes: 0 },
+    throttled: { share: 0, priority: 0, lending: 0 },
+  };
+  one.open.memoryBytes = Math.max(one.open.memoryBytes, slice.usedMemoryBytes);
   one.open.seconds += seconds;
   one.open.used += used;
   if (throttled > 0) one.open.throttled[reasonOf(slice, onGpu)] += throttled;

@@ -34,6 +34,8 @@ export interface GpuSnapshot {
    * because this driver has no such limits.
    */
   readonly memoryEnforcer?: MemoryEnforcerSnapshot;
+  /** Set where containers share its multiprocessors, by MPS; absent: its time, by the control library. */
+  readonly compute?: 'sm';
   readonly health: HealthSnapshot;
   /** Cores, and bytes, that are allocated to containers. */
   readonly allocatedCores: number;

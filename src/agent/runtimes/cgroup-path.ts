@@ -56,7 +56,7 @@ export function isAbovePods(name: string): boolean {
  * the agent itself.
  */
 export function kubeletRoots(ownText: string): readonly string[] {
-  const roots = linesOf(ownText).flatMap(({ path }) => {
+  const roots = cgroupLines(ownText).flatMap(({ path }) => {
     const parts = path.split('/').slice(1);
     const pod = parts.flatMap((_, index) => podAt(parts, index) ?? []).at(-1);
     if (pod === undefined) return [];
@@ -77,7 +77,7 @@ export function kubeletRoots(ownText: string): readonly string[] {
  * cluster in containers), the cgroup roots of the kubelets decide which pod it is.
  */
 export function parseProcCgroup(text: string, roots: readonly string[] = []): CgroupPlace | null {
-  const lines = linesOf(text);
+  const lines = cgroupLines(text);
   // On a machine with both versions the runtime uses one of them; of the first version, runtimes always set `memory`.
   const rank = (controllers: readonly string[] | null) =>
     controllers === null ? 2 : controllers.includes('memory') ? 0 : 1;
@@ -89,7 +89,14 @@ export function parseProcCgroup(text: string, roots: readonly string[] = []): Cg
   return null;
 }
 
-function linesOf(text: string): { readonly controllers: readonly string[] | null; readonly path: string }[] {
+/** One group of a process: its path within the hierarchy of these controllers; null: the unified hierarchy. */
+export interface CgroupLine {
+  readonly controllers: readonly string[] | null;
+  readonly path: string;
+}
+
+/** The lines of `/proc/<pid>/cgroup`. */
+export function cgroupLines(text: string): CgroupLine[] {
   return text.split('\n').flatMap((line) => {
     const match = /^\d+:([^:]*):(\/.*)$/.exec(line);
     return match === null

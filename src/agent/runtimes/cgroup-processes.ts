@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CgroupPlace } from './cgroup-path.js';
+import { groupFolder } from './group-folder.js';
 
 /**
  * Host pids of the processes in a cgroup and in the cgroups below it, ascending; null if the cgroup does not exist.
@@ -17,7 +18,8 @@ export async function cgroupProcesses(
       ? ['', 'unified']
       : [controllers.join(','), ...controllers].map((name) => name.replace(/^name=/, ''));
   for (const mount of mounts) {
-    const pids = await processesBelow(join(cgroups, mount, path));
+    const folder = groupFolder(join(cgroups, mount), path);
+    const pids = folder === null ? null : await processesBelow(folder);
     if (pids !== null) return [...new Set(pids)].sort((a, b) => a - b);
   }
   return null;

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync, type Dirent } from 'node:fs';
 import { join } from 'node:path';
 import { isAbovePods, parseProcCgroup, podOfFolder } from './cgroup-path.js';
+import { groupFolder } from './group-folder.js';
 import { ownKubeletRoots } from './own-roots.js';
 
 export interface ContainerGroup {
@@ -44,8 +45,8 @@ export function controlGroups(options: ControlGroupsOptions): ControlGroups {
   const ofProcess = (pid: number): ContainerGroup | null => {
     const place = parseProcCgroup(textOf(join(processes, String(pid), 'cgroup')), ownKubeletRoots());
     if (place === null || place.controllers !== null) return null;
-    const path = join(root, place.path);
-    return exists(path) ? { path, podUid: place.podUid } : null;
+    const path = groupFolder(root, place.path);
+    return path === null ? null : { path, podUid: place.podUid };
   };
   return {
     problem:

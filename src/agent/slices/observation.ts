@@ -24,6 +24,8 @@ export interface DeviceObservation {
   readonly memoryByDriver?: true;
   /** Cores of the GPU. */
   readonly share: number;
+  /** Set where these are a part of its multiprocessors, kept by MPS; absent: of its time, kept by the library. */
+  readonly compute?: 'sm';
   /** Cores that it may use while other containers leave the GPU idle; null: a hard share. */
   readonly softLimit: number | null;
   readonly priority: Priority;
@@ -127,6 +129,7 @@ export function observeSlices(
   findings: (allocation: string) => readonly Finding[],
   byDriver: (slice: Slice, gpuUuid: string) => boolean = () => false,
   suspensionOf: (allocation: string) => Suspension | null = () => null,
+  smShareOf: (slice: Slice) => number | null = () => null,
 ): SliceObservation[] {
   const gpuSlices = gpuSlicesOf(gpus);
   return [...slices.started.values()].map((slice) => ({
@@ -137,11 +140,14 @@ export function observeSlices(
     refusals: slice.refusals,
     findings: findings(slice.id),
     suspension: observeSuspension(suspensionOf(slice.id)),
-    devices: (gpuSlices.get(slice.id) ?? []).map((gpuSlice) =>
-      byDriver(slice, gpuSlice.gpuUuid)
-        ? { ...observeDevice(gpuSlice), memoryByDriver: true }
-        : observeDevice(gpuSlice),
-    ),
+    devices: (gpuSlices.get(slice.id) ?? []).map((gpuSlice) => {
+      const smShare = smShareOf(slice);
+      return {
+        ...observeDevice(gpuSlice),
+        ...(byDriver(slice, gpuSlice.gpuUuid) ? { memoryByDriver: true as const } : {}),
+        ...(smShare === null ? {} : { share: smShare, compute: 'sm' as const }),
+      };
+    }),
   }));
 }
 

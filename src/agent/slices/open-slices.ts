@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
-import type { Gpus } from '../gpus/index.js';
+import type { Gpus, SmGpus } from '../gpus/index.js';
 import type { NodeLibraries } from '../libraries/index.js';
 import type { Runtimes } from '../runtimes/index.js';
 import type { AuditPolicy } from './audit/findings.js';
@@ -25,7 +25,14 @@ export interface SlicesConfig {
   readonly lowPriorityFloor?: number;
   /** Absent: auto. */
   readonly memoryEnforcement?: MemoryEnforcement;
+  /** GPUs whose multiprocessors containers share; absent: none. */
+  readonly smGpus?: SmGpus;
+  /** Path of `nvidia-cuda-mps-control`. */
+  readonly mpsControlPath?: string;
 }
+
+/** Where the driver installs its control program. */
+export const MPS_CONTROL = '/usr/bin/nvidia-cuda-mps-control';
 
 export interface SlicesNeeds {
   readonly config: SlicesConfig;
@@ -67,6 +74,14 @@ export async function openSlices(needs: SlicesNeeds): Promise<Vgpu> {
       groups: needs.groups ?? runtimes.groups,
       announced: runtimes.announced,
     },
+    mps:
+      (config.smGpus ?? 'none') === 'none'
+        ? undefined
+        : {
+            program: config.mpsControlPath ?? MPS_CONTROL,
+            events: gpus.driver,
+            killedAtMs: (podUid) => pods.killedAtMs?.(podUid) ?? null,
+          },
     allowSuspend: config.allowSuspend,
     suspendIdleMs: config.suspendIdleMs,
     checkpoints:

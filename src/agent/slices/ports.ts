@@ -15,6 +15,11 @@ export interface SliceOwner {
 export interface PodLimitAnnotations {
   /** Null for a pod that is not known (yet). */
   annotations(podUid: string): ReadonlyMap<string, string> | null;
+  /**
+   * When the containers of a pod are killed at last, in milliseconds since 1970; null while it is not being deleted.
+   * Absent: unknown.
+   */
+  killedAtMs?(podUid: string): number | null;
   /** Calls `listener` for pods that appear, go or change their annotations; the returned function unsubscribes. */
   onAnnotations(listener: (podUid: string) => void): () => void;
 }
@@ -80,6 +85,8 @@ export interface SliceStore {
   directoryOf(allocationId: string): string;
   /** Files in the directory that the container may write; `prepare` creates them. */
   readonly writableFiles: readonly string[];
+  /** The folder through which programs of an allocation on this GPU are clients of MPS; null: it is not used here. */
+  mpsFolderOf?(allocationId: string, gpuUuid: string): string | null;
   /** Creates the directory; with `fresh`, an old one of the same name is removed first. */
   prepare(allocationId: string, fresh: boolean): Promise<void>;
   /** For a container that is about to start: when this resolves, its limits are on disk and its socket is open. */

@@ -18,11 +18,17 @@ import type { SliceDirectories } from './slice-directory.js';
 import { SliceSocket, type ConnectionBudget, type SocketLimits, type SocketRefusals } from './compat/slice-socket.js';
 import { UsageReader, type UsageOpened } from './usage/usage-reader.js';
 
+/** A GPU of a slice. */
+export interface SliceDevice extends NewDeviceLimits {
+  /** Set where the share is one of multiprocessors, by MPS; absent: of time, by the control library. */
+  readonly compute?: 'sm';
+}
+
 /** An allocation of the ledger with the devices of its container. */
 export interface SliceSpec {
   readonly allocation: string;
   readonly owner: SliceOwner;
-  readonly devices: readonly NewDeviceLimits[];
+  readonly devices: readonly SliceDevice[];
   /** Whether its limits are not enforced; counts when its container starts. Absent: they are. */
   readonly unenforced?: boolean;
   /** Whether the agent may suspend it; counts when its container starts. Absent: no. */

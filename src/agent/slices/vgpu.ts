@@ -9,7 +9,7 @@ import type {
   SliceNote,
   SliceNotices,
 } from './ports.js';
-import type { GpuSource, GroupLimiter, Inventory } from '../gpus/index.js';
+import type { Driver, GpuSource, GroupLimiter, Inventory } from '../gpus/index.js';
 import type { AuditPolicy } from './audit/findings.js';
 import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
 import { ENFORCEMENT_KEY } from '../../gpu/annotations.js';
@@ -32,6 +32,8 @@ import { SliceGroups } from './driver-memory/slice-groups.js';
 import { LegacyPods, type LegacyContainer } from './compat/legacy-pods.js';
 import { LimitPolicy } from './limits/limit-policy.js';
 import { limitsService } from './limits/limits-service.js';
+import { MpsControl, type MpsLimits } from './mps/mps-control.js';
+import { MpsSharing, smGpuOf } from './mps/mps-sharing.js';
 import { Monitor } from './steering/monitor.js';
 import {
   observeGpus,
@@ -69,6 +71,7 @@ import type { Part } from '../../host/lifecycle.js';
 /** Directory in `--virtual-manager-path`, beside the allocations. */
 const TMPFS_DIRECTORY = '.usage';
 const ACTIVITY_TMPFS_DIRECTORY = '.activity';
+const MPS_DIRECTORY = '.mps';
 
 /** The event for the pod's owner when a container starts without limits. */
 const UNENFORCED: SliceNote = {
@@ -85,6 +88,15 @@ export interface DriverLimitsNeeds {
   readonly inventory: () => Inventory;
   readonly groups: ControlGroups;
   readonly announced: Pick<AnnouncedContainers, 'pathsOf'>;
+}
+
+export interface MpsNeeds {
+  /** `--mps-control`. */
+  readonly program: string;
+  /** The GPU driver's events. */
+  readonly events: Pick<Driver, 'subscribe'>;
+  /** When the containers of a pod are killed at last; null while it is not being deleted. */
+  readonly killedAtMs: (podUid: string) => number | null;
 }
 
 export interface VgpuOptions {
@@ -113,6 +125,8 @@ export interface VgpuOptions {
   readonly driver: GpuSource;
   /** Memory limits in the driver; absent: none. */
   readonly driverLimits?: DriverLimitsNeeds;
+  /** Shares of multiprocessors, on GPUs that are shared so; absent: there are none. */
+  readonly mps?: MpsNeeds;
   readonly driverVersion: () => string | null;
   /** UUIDs of the present GPUs of this node. */
   readonly gpus: () => readonly string[];
@@ -215,7 +229,14 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     owners,
     gpus: () => monitor.gpus,
     limitChanged: (allocation) => driverMemory?.changed(allocation) ?? null,
+    outsideNamespace: (allocation) => mps?.bypassOf(allocation) ?? null,
     policy: options.auditPolicy,
+  });
+  const mps = openMps(options, {
+    slices,
+    owners,
+    limitsOf: ({ spec }) => mpsLimitsOf(policy.shareOf(spec)),
+    onBypass: (slice) => auditor.auditNow(slice),
   });
   const suspender = new Suspender({
     ...options,
@@ -266,6 +287,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       (allocation) => auditor.findings(allocation),
       (slice, gpuUuid) => driverMemory?.enforces(slice, gpuUuid) === true,
       (allocation) => suspensions.of(allocation),
+      (slice) => (smGpuOf(slice) === null ? null : policy.shareOf(slice.spec).share),
     );
   // Annotations may have changed while the slice was opened.
   const resize = (allocation: string): void => {
@@ -277,6 +299,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     store: {
       writableFiles: [USAGE_FILE, ACTIVITY_FILE],
       directoryOf: (id) => directories.pathOf(id),
+      mpsFolderOf: (id, gpuUuid) => mps?.folderOf(id, gpuUuid) ?? null,
       prepare: (id, fresh) => slices.prepare(id, fresh),
       async start(limits) {
         await suspensions.forget(limits.allocation);
@@ -286,6 +309,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         if (slice !== undefined) await podRequests.begin(slice);
         resize(limits.allocation);
         await driverMemory?.expect(limits.allocation);
+        if (slice !== undefined) await mps?.prepare(slice);
         if (slice?.unenforced === true) options.notices.note(limits.owner, UNENFORCED);
       },
       async restore(limits) {
@@ -310,8 +334,11 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         return null;
       },
       async remove(id) {
+        const slice = slices.started.get(id);
+        const smGpu = slice === undefined ? null : smGpuOf(slice);
         await suspensions.forget(id);
         await slices.remove(id);
+        if (smGpu !== null) await mps?.remove(id, smGpu);
       },
       list: () => slices.list(),
     },
@@ -355,6 +382,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         precedence.start();
         monitor.start();
         auditor.start();
+        mps?.start();
         wakeWatch.start();
         turns.start();
         podRequests.start();
@@ -366,6 +394,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         turns.stop();
         wakeWatch.stop();
         suspender.stop();
+        await mps?.stop();
         auditor.stop();
         monitor.stop();
         await resizer.stop();
@@ -398,6 +427,20 @@ function openDriverMemory(
   });
 }
 
+function openMps(
+  options: VgpuOptions,
+  needs: Pick<ConstructorParameters<typeof MpsSharing>[0], 'slices' | 'owners' | 'limitsOf' | 'onBypass'>,
+): MpsSharing | null {
+  const { mps, driver, path } = options;
+  if (mps === undefined) return null;
+  const control = new MpsControl(mps.program, join(path, MPS_DIRECTORY));
+  return new MpsSharing({ ...options, ...mps, ...needs, control, source: driver });
+}
+
+function mpsLimitsOf({ share, priority }: Pick<DeviceLimit, 'share' | 'priority'>): MpsLimits {
+  return { percentage: Math.max(1, Math.min(100, share)), priority: priority === 'low' ? 1 : 0 };
+}
+
 /** The file systems for usage files; null, with the reason in the log, if they do not work here. */
 function openTmpfs({ path, log }: VgpuOptions): UsageTmpfs | null {
   const tmpfs = new UsageTmpfs(join(path, TMPFS_DIRECTORY));
@@ -425,6 +468,7 @@ function specOf(limits: SliceLimits): SliceSpec {
     takesTurns: limits.takesTurns,
     devices: limits.devices.map(({ gpu, memoryBytes, share, softLimit, priority }) => ({
       uuid: gpu.uuid,
+      ...(gpu.compute === undefined ? {} : { compute: gpu.compute }),
       pciBusId: gpu.pciBusId,
       memoryBytes,
       share,

@@ -16,7 +16,7 @@ export async function describeNode(cluster: GpuCluster, name: string): Promise<D
   return { name, snapshot: node.snapshot };
 }
 
-/** What enforces which limit on a GPU. Compute shares are enforced by the control library on every GPU. */
+/** What enforces memory limits on a GPU. */
 function enforcersOf({ memoryEnforcer }: GpuSnapshot): { readonly memory: string; readonly why: string | null } {
   if (memoryEnforcer === undefined)
     return { memory: 'library', why: 'drivers from 615 on can enforce memory limits too' };
@@ -40,7 +40,7 @@ export function nodeDocument({ name, snapshot }: DescribedNode): object {
       memoryBytes: gpu.memoryBytes,
       memoryLimitsBy: gpu.memoryEnforcer?.by ?? 'library',
       memoryLimitsReason: enforcersOf(gpu).why,
-      computeSharesBy: 'library',
+      computeSharesBy: gpu.compute === 'sm' ? 'mps' : 'library',
     })),
   };
 }
@@ -71,7 +71,7 @@ export function nodeText({ name, snapshot }: DescribedNode): string {
         `${gpu.allocatedCores}/100`,
         `${gib(gpu.allocatedMemoryBytes)}/${gib(gpu.memoryBytes)} GiB`,
         enforcersOf(gpu).memory,
-        'library',
+        gpu.compute === 'sm' ? 'MPS (SMs)' : 'library',
         gpu.uuid,
       ]),
     ),

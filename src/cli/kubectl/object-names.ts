@@ -14,7 +14,7 @@ export type NamedKind = 'pods' | 'nodes' | 'groups' | 'namespaces';
 
 /** What the arguments of commands name. */
 const OF_COMMAND: Readonly<Record<string, NamedKind>> = {
-  ...{ pods: 'pods', describe: 'pods', explain: 'pods', throttling: 'pods' },
+  ...{ pods: 'pods', describe: 'pods', explain: 'pods', throttling: 'pods', suspend: 'pods', resume: 'pods' },
   ...{ 'limits get': 'pods', 'limits set': 'pods', 'limits release': 'pods', 'limits resize': 'pods' },
   ...{ nodes: 'nodes', top: 'nodes', doctor: 'nodes' },
   ...{ 'quota tree': 'groups', 'quota edit': 'groups' },

@@ -117,6 +117,10 @@ async function outcomeOf(cluster: GpuCluster, pod: Pod, asked: Asked): Promise<O
             : `${name} is ${suspensionText(allocation.suspension, Date.now())}`,
         ),
       };
+    // A call may have resumed it already, or the agent does not answer.
+    const done = events.filter(({ reason }) => reason === DONE[asked.wanted]);
+    if (done.length >= asked.containers.length)
+      return { state: 'done', containers: done.map(({ message }) => message) };
     if (performance.now() >= endMs)
       return {
         state: 'not seen',

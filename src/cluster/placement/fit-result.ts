@@ -1,4 +1,5 @@
-import { allows, selectionInWords } from '../../gpu/gpu-selection.js';
+import { COMPUTE_KEY } from '../../gpu/annotations.js';
+import { allows, ANY_GPUS, selectionInWords } from '../../gpu/gpu-selection.js';
 import type { ContainerDemand } from '../../gpu/pods/pod-demand.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import { needsGpu, type Demand } from './demand.js';
@@ -9,7 +10,7 @@ import { canFit, findPart, fitOf, isSelective } from './fit-simulation.js';
 /**
  * Why a pod does not fit on a node. `no-room` and `reserved` may change when pods end or are preempted, and `reserved`
  * also as soon as another pod is decided. `not-searched`: the search reached its limits without an answer.
- * `not-selected`: the pod's annotations allow none of the node's GPUs. These do not change.
+ * `not-selected`: none of the node's GPUs is for the pod, by its annotations. These do not change.
  */
 export type MisfitReason =
   'unknown-node' | 'no-gpu' | 'not-selected' | 'too-large' | 'no-room' | 'reserved' | 'not-searched';
@@ -105,6 +106,8 @@ export function refusalText(refusal: MisfitReason, demand: Demand): string {
     case 'no-gpu':
       return 'node has no GPU to share';
     case 'not-selected':
+      if (demand.selection === ANY_GPUS)
+        return `node shares the multiprocessors of its GPUs, which needs the annotation ${COMPUTE_KEY}: sm`;
       return `node has no GPU that the pod's annotations allow${selectionInWords(demand.selection)}`;
     case 'too-large':
       return `GPUs are too few, too small or unhealthy for ${inWords(demand)}`;

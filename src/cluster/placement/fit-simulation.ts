@@ -84,9 +84,9 @@ function hasRoom({ cores, memory }: FreeState, leastRoom: readonly LeastRoom[]):
   });
 }
 
-/** True when the pod's annotations change which of this node's GPUs it may get, or which of them comes first. */
+/** True when not every GPU of this node is for the pod, or its annotations change which of them comes first. */
 export function isSelective(node: ClusterNode, { selection, containers }: Demand): boolean {
-  if (selection === ANY_GPUS) return false;
+  if (selection === ANY_GPUS) return node.sharesSms;
   const { equalGpus, sameNuma, gpuPolicy } = selection;
   if (containers.some(({ gpus = 1 }) => gpus > 1)) return true;
   if ((equalGpus && !node.alike) || sameNuma || gpuPolicy === 'spread') return true;

@@ -70,6 +70,7 @@ export class ClusterNode {
   #offered: FreeState | null = null;
   #uniform = true;
   #oneModel = true;
+  #sharesSms = false;
   #wholeCount = 0;
   #usableCount = 0;
   #largestGpuBytes = 0;
@@ -101,6 +102,11 @@ export class ClusterNode {
   /** All usable GPUs have the same memory and model. */
   get alike(): boolean {
     return this.#uniform && this.#oneModel;
+  }
+
+  /** Whether some of its GPUs are for pods that share multiprocessors. */
+  get sharesSms(): boolean {
+    return this.#sharesSms;
   }
 
   /** Free capacity for pods that must run, ignoring reservations. Must not be changed. */
@@ -247,6 +253,7 @@ export class ClusterNode {
     let model: string | null = null;
     this.#uniform = true;
     this.#oneModel = true;
+    this.#sharesSms = gpus.some(({ gpu }) => gpu.compute === 'sm');
     this.#wholeCount = 0;
     this.#usableCount = 0;
     this.#largestGpuBytes = 0;

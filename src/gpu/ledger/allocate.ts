@@ -103,6 +103,7 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
     owners: [],
     allocatedAt: request.now,
     missingSince: null,
+    ...wayOf(chosen.gpus),
     isGpuOpen:
       request.gpus === undefined && half.length === 0 && leavesGpuOpen(state, request.pending, request.ids.length),
     ...(isSuspendable ? { suspendable: true } : {}),
@@ -167,8 +168,10 @@ function gpuOfHalf(
   const hasRoom = ({ gpu, freeMemoryBytes }: GpuSlot): boolean =>
     freeMemoryBytes >= (fresh.get(gpu.uuid) ?? 0) * MEMORY_BLOCK_BYTES;
   if (pluginSlots(state, undefined, isSuspendable).every(hasRoom)) return { ok: true };
+  const wanted = state.node.gpus.find((entry) => entry.gpu.uuid === state.node.ids.decode(ids[0] ?? '')?.gpuUuid)?.gpu;
   const free = pluginSlots(state, reusedWith(state, ids), isSuspendable);
-  const gpu = roomiest(free, ids.length * MEMORY_BLOCK_BYTES);
+  const alike = free.filter((slot) => slot.gpu.compute === wanted?.compute);
+  const gpu = roomiest(alike, ids.length * MEMORY_BLOCK_BYTES);
   if (gpu !== null) return { ok: true, gpuUuid: gpu.uuid };
   return refuse('nothing-fits', `asked for ${ids.length} blocks of 256 MiB, which no GPU has free`);
 }
@@ -185,7 +188,9 @@ function withGpu(state: LedgerState, allocation: Allocation, { ids, pending }: A
   const { isGpuOpen, ...named } = allocation;
   if (isGpuOpen !== true) return allocation;
   const gpu = gpuWithRoom(state, allocation, { size: ids.length, pending });
-  return gpu === null ? named : { ...named, parts: partsOf(state, [gpu], coreIdsOf(allocation), []) };
+  if (gpu === null) return named;
+  const { compute: _, ...moved } = named;
+  return { ...moved, ...wayOf([gpu]), parts: partsOf(state, [gpu], coreIdsOf(allocation), []) };
 }
 
 /**
@@ -220,6 +225,11 @@ function wholeInstances(state: LedgerState, coreIds: readonly string[]): CoreGpu
     return { ok: true, gpus: named.map(({ gpu }) => gpu) };
   const reason = taken?.usable === false ? 'is unhealthy or excluded' : 'is in use';
   return refuse('nothing-fits', `MIG instance ${taken?.gpu.uuid ?? named[0]?.gpu.uuid ?? ''} ${reason}`);
+}
+
+/** How a container on these GPUs shares them. */
+function wayOf([gpu]: readonly Gpu[]): Pick<Allocation, 'compute'> {
+  return gpu?.compute === undefined ? {} : { compute: gpu.compute };
 }
 
 type CoreGpus = { readonly ok: true; readonly gpus: readonly Gpu[] } | RequestRefusal;

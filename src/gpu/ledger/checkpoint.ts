@@ -52,6 +52,7 @@ interface StoredState {
     owners: readonly ContainerRef[];
     parts: StoredPart[];
     gpuOpen?: true;
+    compute?: Allocation['compute'];
     grown?: Allocation['grown'];
     suspendable?: true;
   }[];
@@ -80,6 +81,7 @@ export function encodeCheckpoint(
         memory: compactIds(part.memoryIds),
       })),
       ...(allocation.isGpuOpen === true ? { gpuOpen: true } : {}),
+      compute: allocation.compute,
       grown: allocation.grown,
       suspendable: allocation.suspendable,
     })),
@@ -141,6 +143,7 @@ function readState(stored: StoredState): CheckpointContent {
         memoryIds: expandIds(part.memory),
       })),
       ...(allocation.gpuOpen === true ? { isGpuOpen: true } : {}),
+      ...(allocation.compute === undefined ? {} : { compute: allocation.compute }),
       ...(allocation.grown === undefined ? {} : { grown: allocation.grown }),
       ...(allocation.suspendable === true ? { suspendable: true } : {}),
     })),

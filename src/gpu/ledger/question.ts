@@ -67,7 +67,10 @@ export function questionOf(state: LedgerState, request: PreferenceRequest): Ques
   const wanted = half === null ? wantedAmounts(turn, { kind, size }, free, joined) : [half.wanted];
   // Cores that have their GPU already keep it.
   const isChosen = half !== null && half.coreIds.length > 0 && half.scopes.length === 1;
-  const selection = isChosen ? { ...ANY_GPUS, gpus: Math.max(1, half.gpus.length) } : (turn[0]?.selection ?? ANY_GPUS);
+  const compute = isChosen ? node.gpus.find(({ gpu }) => half.gpus.includes(gpu.index))?.gpu.compute : undefined;
+  const selection = isChosen
+    ? { ...ANY_GPUS, gpus: Math.max(1, half.gpus.length), ...(compute === undefined ? {} : { compute }) }
+    : (turn[0]?.selection ?? ANY_GPUS);
   const hint = turn.find((container) => container.hint.length > 0)?.hint ?? [];
   const among =
     kind === 'core' ? gpusOffering(state, request.available, divisionOf(size, selection).coresEach) : undefined;

@@ -132,6 +132,16 @@ export interface Usage {
   readonly grown: { readonly cores: number; readonly memoryBlocks: number };
   /** What suspendable containers hold of these ids. */
   readonly suspendable: readonly Pick<Part, 'coreIds' | 'memoryIds'>[];
+  /** How its containers share it. */
+  readonly ways: ReadonlySet<Allocation['compute']>;
+}
+
+interface OpenUsage {
+  readonly coreIds: Set<string>;
+  readonly memoryIds: Set<string>;
+  readonly grown: { cores: number; memoryBlocks: number };
+  readonly ways: Set<Allocation['compute']>;
+  readonly suspendable: Pick<Part, 'coreIds' | 'memoryIds'>[];
 }
 
 const usageOfState = new WeakMap<LedgerState, ReadonlyMap<string, Usage>>();
@@ -140,27 +150,21 @@ const usageOfState = new WeakMap<LedgerState, ReadonlyMap<string, Usage>>();
 export function usage(state: LedgerState): ReadonlyMap<string, Usage> {
   const known = usageOfState.get(state);
   if (known !== undefined) return known;
-  const byGpu = new Map<
-    string,
-    {
-      coreIds: Set<string>;
-      memoryIds: Set<string>;
-      grown: { cores: number; memoryBlocks: number };
-      suspendable: Pick<Part, 'coreIds' | 'memoryIds'>[];
-    }
-  >();
+  const byGpu = new Map<string, OpenUsage>();
   const of = (gpuUuid: string) => {
     let entry = byGpu.get(gpuUuid);
     if (entry === undefined) {
-      entry = { coreIds: new Set(), memoryIds: new Set(), grown: { cores: 0, memoryBlocks: 0 }, suspendable: [] };
+      const grown = { cores: 0, memoryBlocks: 0 };
+      entry = { coreIds: new Set(), memoryIds: new Set(), grown, ways: new Set(), suspendable: [] };
       byGpu.set(gpuUuid, entry);
     }
     return entry;
   };
   for (const { gpu } of state.node.gpus) of(gpu.uuid);
-  for (const { parts, grown, suspendable } of state.allocations.values()) {
+  for (const { parts, grown, compute, suspendable } of state.allocations.values()) {
     for (const part of parts) {
       const entry = of(part.gpuUuid);
+      entry.ways.add(compute);
       entry.grown.cores += grown?.cores ?? 0;
       entry.grown.memoryBlocks += grown?.memoryBlocks ?? 0;
       for (const id of part.coreIds) entry.coreIds.add(id);
@@ -240,8 +244,27 @@ export function heldOn(
 export function pluginSlots(state: LedgerState, reused: Reused = NOTHING_REUSED, isSuspendable = false): GpuSlot[] {
   return slots(state, reused, isSuspendable).map((slot) => ({
     ...slot,
-    usable: slot.usable && isOffered(state, slot.gpu.uuid, 'plugin') && !isGivenWhole(state.node, slot.gpu),
+    usable:
+      slot.usable &&
+      isOffered(state, slot.gpu.uuid, 'plugin') &&
+      !isGivenWhole(state.node, slot.gpu) &&
+      !isSharedOtherwise(state, slot.gpu),
   }));
+}
+
+/**
+ * Whether containers on a GPU share it in another way than the node shares it now. It gets no new ones until they have
+ * ended: programs of one kind would take the share of the other.
+ */
+export function isSharedOtherwise(state: LedgerState, { uuid, compute }: Gpu): boolean {
+  const ways = usage(state).get(uuid)?.ways ?? new Set();
+  if (ways.size > (ways.has(compute) ? 1 : 0)) return true;
+  const isHere = ({ gpuUuid }: { readonly gpuUuid: string }): boolean => gpuUuid === uuid;
+  return (
+    compute === 'sm' &&
+    (state.legacy.some(({ parts }) => parts.some(isHere)) ||
+      [...state.units.values()].some(({ devices }) => devices.some(isHere)))
+  );
 }
 
 /**

@@ -1,21 +1,21 @@
 import { h, s } from './dom.js';
 
-/** Number of samples in a chart; a shorter series begins further right. */
+/** Number of samples in a chart, unless it says another; a shorter series begins further right. */
 const LENGTH = 150;
 
 /**
- * A line over the last minutes. `limit` is drawn as a dashed line; values and limit are in the unit of `top`. `text` says in words what the
+ * A line over the last minutes, of `length` samples. `limit` is drawn as a dashed line; values and limit are in the unit of `top`. `text` says in words what the
  * picture shows.
  */
-export function chart({ height, top, text, kind = '' }) {
+export function chart({ height, top, text, kind = '', length = LENGTH }) {
   const area = s('path', { class: 'area' });
   const line = s('path', { class: 'line' });
-  const limitLine = s('line', { class: 'limit', x1: 0, x2: LENGTH - 1, visibility: 'hidden' });
+  const limitLine = s('line', { class: 'limit', x1: 0, x2: length - 1, visibility: 'hidden' });
   const picture = s(
     'svg',
     {
       class: `chart ${kind}`,
-      viewBox: `0 0 ${LENGTH - 1} ${height}`,
+      viewBox: `0 0 ${length - 1} ${height}`,
       preserveAspectRatio: 'none',
       role: 'img',
       'aria-label': text,
@@ -28,7 +28,7 @@ export function chart({ height, top, text, kind = '' }) {
   return {
     element: picture,
     draw(values, limit = null) {
-      const first = LENGTH - values.length;
+      const first = length - values.length;
       const runs = [];
       values.forEach((value, at) => {
         if (value === null) return;

@@ -7,13 +7,30 @@ import { read } from './stream.js';
 
 const PERIOD_MS = 2000;
 const MIB = 2 ** 20;
+const MINUTE_MS = 60_000;
+/** Minutes that a chart shows: the first by samples every two seconds, the others by the minute. */
+const RANGES = {
+  live: { minutes: 5, name: '5 min', words: 'five minutes' },
+  '1h': { minutes: 60, name: '1 h', words: 'hour' },
+  '3h': { minutes: 180, name: '3 h', words: 'three hours' },
+};
+const RANGE_KEY = 'container-range';
 
 /** View of one container: limits, use, processes, audit findings and events. */
 export function containerView(id, store) {
   const body = h('div', {}, h('p', { class: 'quiet' }, 'Asking the agent…'));
   const log = eventLog({ opened: store.openedEvents });
   const events = h('section', { hidden: true }, h('h3', {}, 'Events'), log.element);
-  const element = h('div', { class: 'container' }, back(), body, events);
+  let range = sessionStorage.getItem(RANGE_KEY) ?? 'live';
+  if (!Object.hasOwn(RANGES, range)) range = 'live';
+  const ranges = rangeButtons((key) => {
+    range = key;
+    sessionStorage.setItem(RANGE_KEY, key);
+    ranges.press(range);
+    void refresh();
+  });
+  ranges.press(range);
+  const element = h('div', { class: 'container' }, back(), ranges.element, body, events);
   const show = (parts, happened, nothing) => {
     body.replaceChildren(...parts.filter((part) => part !== null));
     log.show(happened, nothing);
@@ -26,14 +43,18 @@ export function containerView(id, store) {
     clearTimeout(timer);
     known = find(store, id) ?? known;
     if (find(store, id) === undefined) {
+      ranges.element.hidden = true;
       const { owner, events: remembered } = lastOf(id, known, store.events);
       show(gone(id, owner, store.state.node), remembered, 'The agent has no event of this container.');
       return;
     }
     try {
+      const asked = range;
       const found = await read(`api/allocations/${encodeURIComponent(id)}`);
-      if (closed) return;
-      if (found !== null) show(picture(found, store), found.events, 'The agent has no event of this container.');
+      if (found !== null && asked !== 'live') found.series = await minutesOf(found.allocation, asked);
+      if (closed || asked !== range) return;
+      ranges.element.hidden = found === null;
+      if (found !== null) show(picture(found, store, range), found.events, 'The agent has no event of this container.');
     } catch {
       // The line at the top reports that the agent does not answer; the last data stay.
     }
@@ -53,6 +74,35 @@ export function containerView(id, store) {
       clearTimeout(timer);
     },
   };
+}
+
+/** The series of an allocation by the minute, each with a value or null for every minute of the range. */
+async function minutesOf(allocation, range) {
+  const { namespace, pod, container } = names(allocation);
+  const { minutes: length } = RANGES[range];
+  const end = Math.floor(Date.now() / MINUTE_MS);
+  const first = end - length + 1;
+  const found = await read(`api/minutes?pod=${encodeURIComponent(`${namespace}/${pod}`)}&since=${first * MINUTE_MS}`);
+  return (found?.slices ?? [])
+    .filter(({ owner }) => owner.container === container)
+    .map(({ gpuUuid, minutes }) => {
+      const at = new Map(minutes.map((minute) => [Math.floor(minute.atMs / MINUTE_MS), minute]));
+      const values = (of) =>
+        Array.from({ length }, (_, place) => {
+          const minute = at.get(first + place);
+          return minute === undefined || minute.seconds === 0 ? null : of(minute);
+        });
+      return {
+        gpuUuid,
+        used: values(({ used, seconds: observed }) => (used / observed) * 100),
+        memory: values(({ memoryBytes }) => memoryBytes / MIB),
+        throttled: values(({ throttled, seconds: observed }) => throttledOf(throttled) / observed),
+      };
+    });
+}
+
+function throttledOf({ share, priority, lending }) {
+  return share + priority + lending;
 }
 
 function find(store, id) {
@@ -102,7 +152,7 @@ function gone(id, owner, node) {
   ];
 }
 
-function picture({ allocation, series }, store) {
+function picture({ allocation, series }, store, range) {
   const now = store.usage?.at ?? Date.now();
   const { namespace, pod, container } = names(allocation);
   const memory = allocation.memoryBytes === null ? 'all memory of its GPUs' : bytes(allocation.memoryBytes);
@@ -153,6 +203,7 @@ function picture({ allocation, series }, store) {
       device(
         slice,
         series.find(({ gpuUuid }) => gpuUuid === slice.gpuUuid),
+        RANGES[range],
       ),
     ),
   ];
@@ -162,31 +213,56 @@ function fact(name, value) {
   return h('div', {}, h('dt', {}, name), h('dd', {}, value));
 }
 
-/** Use of one GPU by the container. */
-function device(slice, series = { used: [], memory: [], throttled: [] }) {
+/** Made once, so that the keyboard stays on them; `choose` is called with the key of a range. */
+function rangeButtons(choose) {
+  const buttons = Object.entries(RANGES).map(([key, { name }]) => {
+    const button = h('button', { type: 'button', class: 'plain', click: () => choose(key) }, name);
+    return { key, button };
+  });
+  return {
+    element: h(
+      'p',
+      { class: 'ranges', role: 'group', 'aria-label': 'Time of the charts', hidden: true },
+      buttons.map(({ button }) => button),
+    ),
+    press(chosen) {
+      for (const { key, button } of buttons) button.setAttribute('aria-pressed', String(key === chosen));
+    },
+  };
+}
+
+/** Use of one GPU by the container, in a range of `RANGES`. */
+function device(slice, series = { used: [], memory: [], throttled: [] }, range) {
+  const { minutes, words } = range;
+  const isLive = range === RANGES.live;
+  const length = isLive ? undefined : minutes;
   const { share, softLimit, memoryLimitBytes, gpuMemoryBytes, counters } = slice;
   const precedence = slice.priority === undefined ? '' : `, ${slice.priority} priority`;
   const limit = memoryLimitBytes ?? gpuMemoryBytes;
   const cores = chart({
     height: 60,
     top: Math.max(10, Math.min(100, (softLimit ?? share) * 1.5)),
-    text: 'Cores used in the last five minutes',
+    text: `Cores used in the last ${words}`,
+    length,
   });
   const memory = chart({
     height: 60,
     top: (limit / MIB) * 1.15,
-    text: 'Memory used in the last five minutes',
+    text: `Memory used in the last ${words}`,
+    length,
     kind: 'memory',
   });
   const waits = chart({
     height: 60,
     top: Math.max(1, ...series.throttled),
-    text: 'Time that launches were throttled in the last five minutes',
+    text: `Time that launches were throttled in the last ${words}`,
+    length,
     kind: 'waits',
   });
   cores.draw(series.used, softLimit ?? share);
   memory.draw(series.memory, limit / MIB);
   waits.draw(series.throttled);
+  const start = `${range.name} ago`;
   const denied = Object.entries(counters?.denied ?? {}).filter(([, times]) => times > 0);
   return h(
     'section',
@@ -202,18 +278,21 @@ function device(slice, series = { used: [], memory: [], throttled: [] }) {
         softLimit === null
           ? `at most ${share} %${precedence}`
           : `${share} % its own, up to ${softLimit} % while others leave it idle${precedence}`,
+        start,
       ),
       figure(
         memory,
         'Memory',
         bytesOf(slice.usedMemoryBytes, limit),
         memoryLimitBytes === null ? 'not limited' : `of which the driver keeps ${bytes(slice.driverMemoryBytes)}`,
+        start,
       ),
       figure(
         waits,
         'Throttled',
-        series.throttled.length === 0 ? '–' : `${series.throttled.at(-1).toFixed(2)} s a second`,
+        throttledText(series.throttled, isLive),
         counters === null ? '' : `${seconds(counters.throttledSeconds)} in all`,
+        start,
       ),
     ),
     counters === null
@@ -250,12 +329,20 @@ function device(slice, series = { used: [], memory: [], throttled: [] }) {
   );
 }
 
-function figure(picture, title, value, note) {
+/** The present rate of a live chart, else the part of the observed time. */
+function throttledText(values, isLive) {
+  const known = values.filter((value) => value !== null);
+  if (known.length === 0) return '–';
+  if (isLive) return `${known.at(-1).toFixed(2)} s a second`;
+  return `${Math.round((known.reduce((sum, value) => sum + value, 0) / known.length) * 100)} % of the time`;
+}
+
+function figure(picture, title, value, note, start) {
   return h(
     'figure',
     {},
     h('figcaption', {}, h('span', {}, title), h('strong', {}, value), h('span', { class: 'quiet' }, note)),
     picture.element,
-    axis(),
+    axis(start),
   );
 }

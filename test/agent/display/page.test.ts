@@ -355,6 +355,38 @@ test('the page shows the node', { skip }, async (t) => {
     },
   );
 
+  t.test('the charts of a container show five minutes, or one or three hours by the minute', async (t) => {
+    const one = gpu(0);
+    const serve = allocation('serve', [slice(one, { share: 50 })]);
+    const [owner] = serve.owners;
+    if (owner === undefined) throw new Error('no owner');
+    const minute = (ago: number) => ({
+      ...{ atMs: Date.now() - ago * 60_000, seconds: 60, used: 15, memoryBytes: GIB },
+      throttled: { share: 20, priority: 10, lending: 0 },
+    });
+    const minutes = [minute(30), minute(29), minute(1)];
+    const use = {
+      hours: async (fromMs: number) => ({ fromMs, containers: [] }),
+      minutes: () => [{ owner, gpuUuid: one.uuid, minutes }],
+    };
+    const { base } = await served(
+      t,
+      viewOf(() => node({ gpus: [one], allocations: [serve] })),
+      { use },
+    );
+    const { page, complaints } = await pages.open(base, `/#/container/${serve.id}`, DESKTOP);
+    await page.locator('.ranges button[aria-pressed="true"]', { hasText: '5 min' }).waitFor();
+    await page.locator('.ranges button', { hasText: '1 h' }).press('Enter');
+    await page.locator('.charts figcaption', { hasText: '50 % of the time' }).waitFor();
+    const [picture, line, axis] = ['.chart', '.line', '.axis'].map((part) => page.locator(`.charts ${part}`).first());
+    t.equal(await picture?.getAttribute('viewBox'), '0 0 59 60');
+    t.match(await picture?.getAttribute('aria-label'), 'in the last hour');
+    t.match(await line?.getAttribute('d'), /^M\d+ [\d.]+L\d+ [\d.]+M\d+ [\d.]+$/, 'a gap stays a gap');
+    t.match(await axis?.textContent(), '1 h ago');
+    t.equal(await focused(page), '1 h', 'the keyboard stays on the button');
+    t.same(complaints, []);
+  });
+
   t.test('a claim is named beside its slice, with every container that shares it', async (t) => {
     const owners = ['trainer', 'watcher'].map((pod) => ({ podUid: pod, namespace: 'team', pod, container: 'main' }));
     const claims = ['gpu', 'more'].map((request) => ({ namespace: 'team', name: 'model', request }));

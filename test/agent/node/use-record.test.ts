@@ -90,7 +90,7 @@ test('the last minutes of a pod say how long it was throttled, and why; time of 
     {
       owner: TRAIN,
       gpuUuid: 'GPU-0',
-      minutes: [{ atMs: from, seconds: 58, throttled: { share: 58, priority: 0 } }, {}],
+      minutes: [{ atMs: from, seconds: 58, memoryBytes: 0, throttled: { share: 58, priority: 0 } }, {}],
     },
   ]);
   t.match(record.minutes('vision', 'train', from + 60 * SECOND), [

@@ -262,6 +262,7 @@ const selections = fc.record({
   equalGpus: fc.boolean(),
   sameNuma: fc.boolean(),
   gpus: fc.constantFrom(1, 1, 2, 3),
+  compute: fc.constantFrom(undefined, undefined, 'sm' as const),
   gpuPolicy: fc.constantFrom('binpack' as const, 'spread' as const),
   nodePolicy: fc.constant(null),
 });
@@ -276,6 +277,7 @@ test('the fit result of one node serves the equal nodes of a cluster, for any de
     model: fc.constantFrom('T4', 'T4', 'A10'),
     usable: fc.constantFrom(true, true, true, false),
     numaNode: fc.constantFrom(0, 0, 1),
+    compute: fc.constantFrom(undefined, undefined, 'sm' as const),
   });
   const nodeOf = fc.record({
     gpus: fc.array(gpu, { minLength: 1, maxLength: 4 }),
@@ -300,9 +302,9 @@ test('the fit result of one node serves the equal nodes of a cluster, for any de
           });
           return nodes.every(({ gpus, used: taken }, slot) => {
             const shape = node(`n${slot}`, []);
-            const entries = gpus.map(({ blocks, model, usable, numaNode }, index) => {
+            const entries = gpus.map(({ blocks, model, usable, numaNode, compute }, index) => {
               const entry = nodeGpu(index, blocks, { usable });
-              return { ...entry, gpu: { ...entry.gpu, model, numaNode } };
+              return { ...entry, gpu: { ...entry.gpu, model, numaNode, compute } };
             });
             const there = new ClusterNode(slot, {
               ...shape,

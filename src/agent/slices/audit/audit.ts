@@ -14,6 +14,8 @@ export const FINDING_CODES = [
   'limit-changed',
   /** Some processes of the container have the control library, others do not. */
   'unregistered',
+  /** A program is not in the MPS namespace of its container, and so has all multiprocessors of the GPU. */
+  'outside-namespace',
   /** A process uses a GPU that was not allocated to its container. */
   'wrong-gpu',
   /** The control library is loaded but does not enforce the limits. */
@@ -133,6 +135,8 @@ export interface AuditView {
   readonly uninjected?: readonly string[];
   /** In words, that somebody else changed a memory limit in the driver lately; null or absent if nobody did. */
   readonly limitChanged?: string | null;
+  /** In words, programs that are not in the MPS namespace of their container; null or absent: none. */
+  readonly outsideNamespace?: string | null;
   /** The part that was recently cut off the usage file because it had grown; null if it had not. */
   readonly fileGrown: string | null;
 }
@@ -178,6 +182,7 @@ export function audit(view: AuditView): Finding[] {
     ...usesOfOtherGpus,
     ...auditInjection(view),
     ...auditDriverLimit(view),
+    ...auditNamespace(view),
     ...bypass,
     ...auditSessions(view),
     // Processes without the library explain time that was not charged for a moment.
@@ -213,6 +218,13 @@ function auditInjection({ uninjected = [] }: AuditView): Finding[] {
 function auditDriverLimit({ limitChanged = null }: AuditView): Finding[] {
   if (limitChanged === null) return [];
   return [{ code: 'limit-changed', subject: '', message: limitChanged, serious: false, certain: true }];
+}
+
+function auditNamespace({ outsideNamespace = null }: AuditView): Finding[] {
+  if (outsideNamespace === null) return [];
+  return [
+    { code: 'outside-namespace', subject: '', message: outsideNamespace, serious: true, certain: true, proof: true },
+  ];
 }
 
 function auditProcesses({ processes, sessions }: AuditView): Finding[] {

@@ -37,6 +37,8 @@ export interface AuditorOptions {
   readonly uninjected?: (allocation: string) => readonly string[];
   /** In words, that somebody else changed a memory limit of a slice in the driver; absent: nobody can. */
   readonly limitChanged?: (allocation: string) => string | null;
+  /** In words, programs of a slice that are not in its MPS namespace; absent: there are no namespaces. */
+  readonly outsideNamespace?: (allocation: string) => string | null;
   readonly gpus: () => readonly GpuMonitor[];
   readonly owners: ProcessOwners;
   readonly notices: SliceNotices;
@@ -178,6 +180,7 @@ export class Auditor {
         this.#sampledUses.get(slice.id)?.isEmpty !== false &&
         slice.spec.devices.every(({ uuid }) => idle.has(uuid)) &&
         this.#uninjected(slice).length === 0 &&
+        this.#outsideNamespace(slice) === null &&
         this.#limitChanged(slice) === null;
       if (rests && (audit + position++) % AUDITS_AT_REST !== 0) continue;
       this.#auditSafely(slice, gpuSlices.get(slice.id) ?? []);
@@ -196,6 +199,15 @@ export class Auditor {
 
   #uninjected(slice: Slice): readonly string[] {
     return this.#options.uninjected?.(slice.id) ?? [];
+  }
+
+  /** Audits a container at once: something was seen that another audit would find later. */
+  auditNow(slice: Slice): void {
+    this.#auditSafely(slice);
+  }
+
+  #outsideNamespace(slice: Slice): string | null {
+    return this.#options.outsideNamespace?.(slice.id) ?? null;
   }
 
   #limitChanged(slice: Slice): string | null {
@@ -326,15 +338,19 @@ export class Auditor {
     return startTicks === null ? null : (this.#options.libraries?.has(pid, startTicks) ?? null);
   }
 
-  #outside(slice: Slice): Pick<AuditView, 'uninjected' | 'limitChanged' | 'fileProblem' | 'fileGrown'> {
+  #outside(
+    slice: Slice,
+  ): Pick<AuditView, 'uninjected' | 'limitChanged' | 'outsideNamespace' | 'fileProblem' | 'fileGrown'> {
     const uninjected = this.#uninjected(slice);
     const limitChanged = this.#limitChanged(slice);
+    const outsideNamespace = this.#outsideNamespace(slice);
     const usage = slice.reopenUsage();
-    if (!usage.ok) return { uninjected, limitChanged, fileProblem: usage.reason, fileGrown: null };
+    if (!usage.ok) return { uninjected, limitChanged, outsideNamespace, fileProblem: usage.reason, fileGrown: null };
     const grown = this.#grown.get(slice);
     return {
       uninjected,
       limitChanged,
+      outsideNamespace,
       fileProblem: usage.reader.problem()?.reason ?? usage.reader.malformed()?.reason ?? null,
       fileGrown: grown !== undefined && this.#audits - grown.audit < AUDITS_GROWN ? grown.found : null,
     };

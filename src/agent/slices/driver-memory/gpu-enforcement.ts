@@ -1,5 +1,5 @@
 import { StartupError } from '../../../host/startup-error.js';
-import { DriverError, type GroupLimiter, type Inventory } from '../../gpus/index.js';
+import { DriverError, driverBranch, type GroupLimiter, type Inventory } from '../../gpus/index.js';
 import type { ControlGroups } from '../../runtimes/index.js';
 
 /** `--memory-enforcement`: `auto`: the driver where it can; `library`: never; `driver`: on every GPU. */
@@ -55,7 +55,7 @@ export class GpuEnforcement {
   /** Whether this driver may have limits from an earlier run of the agent, whatever the flag says now. */
   get hasLimits(): boolean {
     const { limiter, inventory, groups } = this.#options;
-    return limiter !== null && branchOf(inventory()) >= FIRST_BRANCH && groups.problem === null;
+    return limiter !== null && driverBranch(inventory()) >= FIRST_BRANCH && groups.problem === null;
   }
 
   /**
@@ -92,7 +92,7 @@ export class GpuEnforcement {
 
   async #enforcerOf(gpuUuid: string, isInstance: boolean): Promise<MemoryEnforcer> {
     const { enforcement, limiter, inventory, groups } = this.#options;
-    if (limiter === null || branchOf(inventory()) < FIRST_BRANCH) return NOT_IN_DRIVER;
+    if (limiter === null || driverBranch(inventory()) < FIRST_BRANCH) return NOT_IN_DRIVER;
     if (groups.problem !== null) return { by: 'library', reason: groups.problem };
     if (isInstance) return { by: 'library', reason: 'the driver keeps no memory limits on MIG instances' };
     const problem = await limiter.problem(gpuUuid, groups.root).catch((error: unknown) => {
@@ -105,9 +105,4 @@ export class GpuEnforcement {
       return { by: 'library', reason: '--memory-enforcement=library', mayHaveLimits: true };
     return { by: 'driver', backend: groups.hasGpuMemory() ? 'dmem' : 'misc' };
   }
-}
-
-/** The first number of the driver's version; 0 if it is unknown. */
-function branchOf({ driverVersion }: Inventory): number {
-  return Number(/^\d+/u.exec(driverVersion ?? '')?.[0] ?? 0);
 }

@@ -12,6 +12,7 @@ import {
   type HeldLimits,
   type LimitRequest,
 } from './live-limits.js';
+import { CORES_PER_GPU } from '../../../gpu/resources.js';
 import type { OperatorLimits } from './operator-limits.js';
 import { NO_SHARING, type PodLimitAnnotations, type SliceOwner, type SliceSharing } from '../ports.js';
 import type { HeldDevices, SliceSpec } from '../slice.js';
@@ -88,8 +89,26 @@ export class LimitPolicy {
     return { ...wanted, devices: lowestLimits(wanted.devices, last), notes: [...wanted.notes, note] };
   }
 
+  /** The share and the priority of a slice on its GPUs, before it is said what keeps them. */
+  shareOf(spec: SliceSpec): Pick<DeviceLimit, 'share' | 'priority'> {
+    const [device] = this.#held(spec, this.#operator.get(spec.allocation)).held.devices;
+    return { share: device?.share ?? 1, priority: device?.priority };
+  }
+
   /** The limits that the container would have with this operator request. */
   wantedWith(spec: SliceSpec, operator: LimitRequest | null): WantedLimits {
+    const { held, known, reads, podKnown } = this.#held(spec, operator);
+    const [{ annotations, container } = { annotations: NO_ANNOTATIONS, container: spec.owner.container }] = known;
+    const { memoryOversubscription = NO_OVERSUBSCRIPTION, allowUnenforced = false } = this.#node;
+    const limits = spec.devices.some(({ compute }) => compute === 'sm') ? held.devices.map(allTime) : held.devices;
+    const { devices, notes } = oversubscribe(limits, annotations, container, memoryOversubscription);
+    const { problem } = readEnforcement(annotations, container, allowUnenforced);
+    const refusals = problem === null ? notes : [...notes, problem];
+    const problems = new Set(reads.flatMap((read) => read.problems));
+    return { devices, notes: [...problems, ...held.notes, ...refusals], podKnown };
+  }
+
+  #held(spec: SliceSpec, operator: LimitRequest | null) {
     const users = this.usersOf(spec);
     const known = users.flatMap(({ podUid, container }) => {
       const annotations = this.#limitAnnotations.annotations(podUid);
@@ -101,13 +120,7 @@ export class LimitPolicy {
     const reads = [...known, ...claims].map((entry) => readLimitAnnotations(entry.annotations, entry.container));
     const request = reads.reduce((lowest, read) => lowestRequest(lowest, read.request), NO_REQUEST);
     const held = holdLimits(spec.devices, mergeRequests(request, operator ?? NO_REQUEST));
-    const [{ annotations, container } = { annotations: NO_ANNOTATIONS, container: spec.owner.container }] = known;
-    const { memoryOversubscription = NO_OVERSUBSCRIPTION, allowUnenforced = false } = this.#node;
-    const { devices, notes } = oversubscribe(held.devices, annotations, container, memoryOversubscription);
-    const { problem } = readEnforcement(annotations, container, allowUnenforced);
-    const refusals = problem === null ? notes : [...notes, problem];
-    const problems = new Set(reads.flatMap((read) => read.problems));
-    return { devices, notes: [...problems, ...held.notes, ...refusals], podKnown: known.length + claims.length > 0 };
+    return { held, known, reads, podKnown: known.length + claims.length > 0 };
   }
 
   /** The containers that share a slice. */
@@ -119,6 +132,11 @@ export class LimitPolicy {
   forget(allocation: string): void {
     this.#operator.forget(allocation);
   }
+}
+
+/** For a slice whose share is one of multiprocessors: the control library limits its memory alone. */
+function allTime({ memoryBytes }: DeviceLimit): DeviceLimit {
+  return { memoryBytes, share: CORES_PER_GPU, softLimit: null };
 }
 
 /** Memory limits stay: the container may already use the memory. */

@@ -92,7 +92,7 @@ export function holdLimits(given: readonly DeviceLimit[], request: LimitRequest)
   const memory = heldMemory(given, request.memoryBytes, notes);
   const bare = given.every(({ memoryBytes, share }) => memoryBytes === null && share >= CORES_PER_GPU);
   if (bare && (request.share ?? CORES_PER_GPU) < CORES_PER_GPU) {
-    notes.push('whole GPUs without a memory limit run without the control library, so no share can be set');
+    notes.push('whole GPUs without a memory limit run without limits, so no share can be set');
   }
   const devices = given.map((device, index): DeviceLimit => {
     const share = bare ? device.share : Math.min(device.share, request.share ?? device.share);

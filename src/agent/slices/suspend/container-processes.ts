@@ -53,7 +53,9 @@ export class ContainerProcesses {
     return [...greeted, ...others];
   }
 
-  async obstacles(slice: Slice, processes: readonly SeenProcess[]): Promise<string[]> {
+  /** `comingBytes`: what other suspensions under way will take of the host. */
+  async obstacles(slice: Slice, processes: readonly SeenProcess[], comingBytes: number): Promise<string[]> {
+    const hostBytes = await freeHostBytes();
     const groups = await Promise.all(
       processes.map(({ pid }) => (pid === null ? Promise.resolve(null) : freeGroupBytes(pid))),
     );
@@ -64,7 +66,7 @@ export class ContainerProcesses {
       isSuspendable: slice.limits.isSuspendable,
       gpuUuids: slice.spec.devices.map(({ uuid }) => uuid),
       processes,
-      hostBytes: await freeHostBytes(),
+      hostBytes: hostBytes === null ? null : hostBytes - comingBytes,
       groupBytes: groups.reduce<number | null>(
         (least, free) => (least === null || free === null ? null : Math.min(least, free)),
         Infinity,

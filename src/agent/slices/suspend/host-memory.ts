@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { cgroupLines, groupFolder } from '../../runtimes/index.js';
 
 /** Places of control groups; a test has its own. */
 export interface HostPlaces {
@@ -9,11 +10,9 @@ export interface HostPlaces {
 
 export const HOST_PLACES: HostPlaces = { proc: '/proc', cgroups: '/sys/fs/cgroup' };
 
-/** Files of a control group: limit, use, and what version 1 and 2 name a group without limit. */
-const VERSIONS = [
-  { mount: '', limit: 'memory.max', use: 'memory.current' },
-  { mount: 'memory', limit: 'memory.limit_in_bytes', use: 'memory.usage_in_bytes' },
-] as const;
+/** Files of a control group: limit, use, and where a hierarchy is mounted. */
+const UNIFIED = { mount: '', limit: 'memory.max', use: 'memory.current' };
+const FIRST = { mount: 'memory', limit: 'memory.limit_in_bytes', use: 'memory.usage_in_bytes' };
 /** Version 1 has no word for "no limit" but a number near 2^63. */
 const UNLIMITED_BYTES = 2 ** 60;
 
@@ -29,21 +28,22 @@ export async function freeHostBytes({ proc }: HostPlaces = HOST_PLACES): Promise
  * if the control group is unknown.
  */
 export async function freeGroupBytes(pid: number, places: HostPlaces = HOST_PLACES): Promise<number | null> {
-  const text = await readFile(join(places.proc, String(pid), 'cgroup'), 'utf8').catch(() => '');
-  const [, second] = /^0::(\/.*)$/mu.exec(text) ?? [];
-  const [, first] = /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(\/.*)$/mu.exec(text) ?? [];
-  const [path, version] = first === undefined ? [second, VERSIONS[0]] : [first, VERSIONS[1]];
-  // A path outside of the agent's own control group namespace.
-  if (path === undefined || path.startsWith('/..')) return null;
+  const lines = cgroupLines(await readFile(join(places.proc, String(pid), 'cgroup'), 'utf8').catch(() => ''));
+  const first = lines.find(({ controllers }) => controllers?.includes('memory') === true);
+  const group = first ?? lines.find(({ controllers }) => controllers === null);
+  const { mount, limit, use } = first === undefined ? UNIFIED : FIRST;
+  const root = join(places.cgroups, mount);
+  const own = group === undefined ? null : groupFolder(root, group.path);
+  if (own === null) return null;
   let free = Infinity;
-  for (let group = path; ; group = dirname(group)) {
-    const read = async (name: string): Promise<string | null> =>
-      readFile(join(places.cgroups, version.mount, group, name), 'utf8').catch(() => null);
-    const [limit, use] = await Promise.all([read(version.limit), read(version.use)]);
+  for (let folder = own; ; folder = dirname(folder)) {
+    const [most, used] = await Promise.all([readOrNull(join(folder, limit)), readOrNull(join(folder, use))]);
     // The root has no such files; a group below it without them is not the process's.
-    if (limit !== null && use !== null && limit !== 'max\n' && Number(limit) < UNLIMITED_BYTES)
-      free = Math.min(free, Number(limit) - Number(use));
-    if (limit === null && group === path && group !== '/') return null;
-    if (group === '/') return free;
+    if (most === null && folder === own && folder !== root) return null;
+    if (most !== null && used !== null && most !== 'max\n' && Number(most) < UNLIMITED_BYTES)
+      free = Math.min(free, Number(most) - Number(used));
+    if (folder === root) return free;
   }
 }
+
+const readOrNull = (path: string): Promise<string | null> => readFile(path, 'utf8').catch(() => null);

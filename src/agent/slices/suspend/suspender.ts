@@ -63,12 +63,15 @@ interface Moved extends Member {
 const moved = (member: Member, state: Moved['state']): Moved => ({ ...member, state, answer: null, isStuck: false });
 
 /**
- * Suspends and resumes whole containers, one at a time: docs/design/suspend.md has the steps. A step that fails leads
- * back to running processes, or its refusal says what is lost.
+ * Suspends and resumes whole containers, one at a time on each GPU: docs/design/suspend.md has the steps. A step that
+ * fails leads back to running processes, or its refusal says what is lost.
  */
 export class Suspender {
   readonly #options: SuspenderOptions;
-  #queue: Promise<unknown> = Promise.resolve();
+  /** By GPU: what ends last. */
+  readonly #queues = new Map<string, Promise<void>>();
+  /** Memory of the host that suspensions under way will take, by allocation. */
+  readonly #coming = new Map<string, number>();
   #stopped = false;
 
   constructor(options: SuspenderOptions) {
@@ -77,12 +80,12 @@ export class Suspender {
 
   /** `held`: calls wait until someone resumes it; otherwise a call does. */
   suspend(allocation: string, by: Suspension['by'], held: boolean): Promise<Suspended> {
-    return this.#oneAtATime(() => this.#suspend(allocation, by, held));
+    return this.#inTurn(allocation, () => this.#suspend(allocation, by, held));
   }
 
   /** `waitMs`: how long to wait for room on the GPU. */
   resume(allocation: string, waitMs = ROOM_MS): Promise<Suspended> {
-    return this.#oneAtATime(async () => {
+    return this.#inTurn(allocation, async () => {
       const slice = this.#options.slices.started.get(allocation);
       const record = this.#options.suspensions.of(allocation);
       if (slice === undefined || record === null)
@@ -111,6 +114,11 @@ export class Suspender {
       );
     }
     const slice = slices.started.get(allocation);
+    if (record !== null && suspensions.of(allocation) === null) {
+      // Its processes have ended, for example with the node.
+      await suspensions.drop(allocation);
+      record = null;
+    }
     if (record === null || slice === undefined) {
       if (slice?.limits.mark !== 'waits') slice?.limits.announce('not');
       return;
@@ -119,7 +127,7 @@ export class Suspender {
     slice.limits.announce(record.step === 'suspended' ? 'away' : 'begins');
     if (allowed && record.step === 'suspended') return;
     const why = allowed ? 'an earlier agent was interrupted' : 'this node suspends no containers any more';
-    void this.#oneAtATime(() => this.#goBack(slice, found, why, ROOM_MS)).catch(() => undefined);
+    void this.#inTurn(allocation, () => this.#goBack(slice, found, why, ROOM_MS)).catch(() => undefined);
   }
 
   /** Ends after the present call of the driver; records tell the next agent where to go on. */
@@ -128,12 +136,19 @@ export class Suspender {
     this.#options.checkpoints?.stop();
   }
 
-  #oneAtATime<T>(work: () => Promise<T>): Promise<T> {
-    const mine = this.#queue.then(work);
-    this.#queue = mine.catch((error: unknown) => {
-      if (!(error instanceof Stopped))
-        this.#options.log.error({ err: error }, 'a container could not be suspended or resumed');
-    });
+  /** After what is under way on the container's GPU. */
+  #inTurn<T>(allocation: string, work: () => Promise<T>): Promise<T> {
+    const gpuUuid = this.#options.slices.started.get(allocation)?.spec.devices[0]?.uuid ?? '';
+    const mine = (this.#queues.get(gpuUuid) ?? Promise.resolve()).then(work);
+    const queue = mine
+      .catch((error: unknown) => {
+        if (!(error instanceof Stopped))
+          this.#options.log.error({ err: error }, 'a container could not be suspended or resumed');
+      })
+      .then(() => {
+        if (this.#queues.get(gpuUuid) === queue) this.#queues.delete(gpuUuid);
+      });
+    this.#queues.set(gpuUuid, queue);
     return mine;
   }
 
@@ -172,7 +187,8 @@ export class Suspender {
     };
     await this.#keep(allocation, start);
     slice.limits.announce('begins');
-    const { record, problem } = await this.#moveAway(slice, start);
+    this.#coming.set(allocation, sumOf(start.processes));
+    const { record, problem } = await this.#moveAway(slice, start).finally(() => this.#coming.delete(allocation));
     if (problem !== null) return this.#goBack(slice, record, problem, ROOM_MS);
     await this.#keep(allocation, { ...record, step: 'suspended', sinceMs: clock.now() });
     slice.limits.announce('away');
@@ -310,7 +326,8 @@ export class Suspender {
   }
 
   async #obstacles(slice: Slice, seen: readonly SeenProcess[]): Promise<string[]> {
-    const reasons = await this.#options.processes.obstacles(slice, seen);
+    const coming = [...this.#coming].reduce((sum, [id, bytes]) => (id === slice.id ? sum : sum + bytes), 0);
+    const reasons = await this.#options.processes.obstacles(slice, seen, coming);
     return this.#options.checkpoints === null ? ['the agent finds no libcuda.so.1 on this node', ...reasons] : reasons;
   }
 

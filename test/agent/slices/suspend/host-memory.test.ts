@@ -47,6 +47,25 @@ test('version 1 has a controller of its own, and a number for no limit', async (
   t.equal(await freeGroupBytes(8, places), Infinity);
 });
 
+test('an agent in a control group namespace of its own finds groups outside of it', async (t) => {
+  const files = {
+    'proc/7/cgroup': '0::/../../pods/pod1/main',
+    'proc/8/cgroup': '0::/../sibling',
+    'cgroup/system/agents/own/memory.max': 'max',
+    'cgroup/system/agents/sibling/memory.max': 20 * MIB,
+    'cgroup/system/agents/sibling/memory.current': 15 * MIB,
+    'cgroup/system/pods/pod1/main/memory.max': 100 * MIB,
+    'cgroup/system/pods/pod1/main/memory.current': 40 * MIB,
+    'cgroup/system/pods/pod1/memory.max': 50 * MIB,
+    'cgroup/system/pods/pod1/memory.current': 40 * MIB,
+  };
+  const places = await machine(t, files);
+  for (let round = 0; round < 2; round += 1) {
+    t.equal(await freeGroupBytes(7, places), 10 * MIB);
+    t.equal(await freeGroupBytes(8, places), 5 * MIB);
+  }
+});
+
 test('an unknown control group is no group without limit', async (t) => {
   const places = await machine(t, { 'proc/7/cgroup': '0::/../../pod1', 'proc/8/cgroup': '0::/absent' });
   for (const pid of [7, 8, 9]) t.equal(await freeGroupBytes(pid, places), null);

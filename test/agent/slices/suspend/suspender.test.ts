@@ -12,7 +12,8 @@ import { SliceDirectories } from '../../../../src/agent/slices/slice-directory.j
 import { systemClock } from '../../../../src/host/clock.js';
 import { silentLog } from '../../../../src/host/log.js';
 import { processStat } from '../../../../src/host/process-stat.js';
-import { ALLOCATION, openSlices, sliceSpec, type TestSlices } from '../node-slices.js';
+import { eventually } from '../../../harness/eventually.js';
+import { ALLOCATION, gpuLimits, openSlices, sliceSpec, type TestSlices } from '../node-slices.js';
 
 const MIB = 2 ** 20;
 const SUCCESS = 0;
@@ -153,3 +154,46 @@ for (const fault of FAULTS)
     // Two locks, checkpoints, restores and unlocks.
     t.ok(at > 8, `${at - 1} calls`);
   });
+
+test('a record of processes that have ended is dropped, as after a restart of the node', async (t) => {
+  const node = await openSlices(t);
+  await node.slices.start(sliceSpec());
+  const one = await child(t);
+  const driver = new Driver();
+  driver.begin(one.pid);
+  const first = agent(node, driver, () => [one.pid]);
+  t.match(await first.suspender.suspend(ALLOCATION, 'idle', false), { ok: true, processes: 1 });
+  one.kill('SIGKILL');
+  await once(one, 'exit');
+  const next = agent(node, driver, () => []);
+  await next.suspender.recover(ALLOCATION);
+  t.equal(next.suspensions.all.size, 0);
+});
+
+test('containers of different GPUs move at the same time, those of one GPU one after the other', async (t) => {
+  const node = await openSlices(t);
+  const others = ['00112233445566bb', '00112233445566cc'];
+  await node.slices.start(sliceSpec());
+  await node.slices.start(sliceSpec({ allocation: others[0] as string }));
+  await node.slices.start(sliceSpec({ allocation: others[1] as string, devices: [gpuLimits(1)] }));
+  const one = await child(t);
+  const driver = new Driver();
+  driver.begin(one.pid);
+  const { suspender } = agent(node, driver, () => [one.pid]);
+  let open = (): void => undefined;
+  const gate = new Promise<void>((resolve) => (open = resolve));
+  driver.onCall = async () => gate.then(() => null);
+  const ended: string[] = [];
+  const suspend = (allocation: string) =>
+    suspender.suspend(allocation, 'operator', true).then(() => void ended.push(allocation));
+  const first = suspend(ALLOCATION);
+  await eventually(() => driver.calls === 1, 'the first has begun');
+  const second = suspend(others[0] as string);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  t.equal(driver.calls, 1, 'the second waits for the first');
+  const third = suspend(others[1] as string);
+  await eventually(() => driver.calls === 2, 'the third does not wait');
+  open();
+  await Promise.all([first, second, third]);
+  t.ok(ended.indexOf(ALLOCATION) < ended.indexOf(others[0] as string));
+});
