@@ -89,11 +89,12 @@ export function simulateTurns(
     mayEnd: mayEnd(one),
   });
   const begin = (): void => {
+    // It began to capture while another one moved: as in the agent, nobody moves then.
+    if (moves[0]?.to === 'suspended' && !mayEnd(moves[0].of)) moves.length = 0;
     const [move] = moves;
     moveEndsMs = move === undefined ? Infinity : nowMs + move.ms;
     if (move === undefined) return;
     if (move.to === 'suspended') {
-      if (!mayEnd(move.of)) faults.push(`${move.of.program.id} was suspended at ${nowMs} ms, while it could not be`);
       move.of.turns += 1;
       move.of.shortestTurnMs = Math.min(move.of.shortestTurnMs, nowMs - move.of.sinceMs);
     }
@@ -120,6 +121,8 @@ export function simulateTurns(
       const turn = nextTurn({ ...gpu, restsUntilMs }, all.map(member), nowMs);
       againMs = turn.againMs;
       const byId = (id: string): Running => all.find(({ program }) => program.id === id) as Running;
+      for (const id of turn.suspend)
+        if (!mayEnd(byId(id))) faults.push(`${id} is to give way at ${nowMs} ms, while it cannot`);
       for (const id of turn.suspend) moves.push({ of: byId(id), to: 'suspended', ms: transferOf(byId(id)) });
       if (turn.resume !== null) {
         const of = byId(turn.resume);

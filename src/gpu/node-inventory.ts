@@ -16,10 +16,10 @@ import { levelBetween, linksBetween, topologyOfPairs, type Topology } from './to
  *      "levels":[["PIX","SYS"],["SYS"]],
  *      "nvlinks":[[4,0],[0]]}
  *
- * `resize` is absent on a node that does not allow it. A GPU whose multiprocessors are shared has `"compute":"sm"`. A node
- * with a suspend factor has `suspendFactor`, and each of its GPUs has `offeredCores` and `offeredMemoryBytes`, which are
- * free for suspendable pods. `levels[a][k]` and `nvlinks[a][k]` are of the pair (a, a + 1 + k) of positions in `cards`:
- * the upper triangle of both matrices. A MIG instance is a separate entry with `mig`:
+ * `resize` is absent on a node that does not allow it. A GPU whose multiprocessors are shared has `"compute":"sm"`. A
+ * node with a suspend factor has `suspendFactor`, and each of its GPUs has `offeredCores` and `offeredMemoryBytes`,
+ * which are free for suspendable pods. `levels[a][k]` and `nvlinks[a][k]` are of the pair (a, a + 1 + k) of positions
+ * in `cards`: the upper triangle of both matrices. A MIG instance is a separate entry with `mig`:
  * `{"profile":"1g.10gb","parentUuid":"GPU-...","gpuInstance":7,"computeInstance":0,"multiprocessors":16}`.
  * Readers ignore fields that they do not know; a change that they could not ignore gets a new version.
  */

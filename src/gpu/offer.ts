@@ -19,8 +19,8 @@ export interface HeldAmount {
 }
 
 /**
- * How many times its real capacity a GPU offers. MIG instances, and GPUs whose multiprocessors are shared, offer what they
- * have: their containers cannot be suspended.
+ * How many times its real capacity a GPU offers. MIG instances, and GPUs whose multiprocessors are shared, offer what
+ * they have: their containers cannot be suspended.
  */
 export function factorOf(gpu: Gpu, suspendFactor = 1): number {
   return isInstance(gpu) || gpu.compute === 'sm' ? 1 : suspendFactor;

@@ -117,7 +117,10 @@ function leavingFor(
     if (next === undefined) return null;
     leaving.push(next);
   }
-  return leaving.filter((member) => !hasRoom(leaving.filter((other) => other !== member)));
+  return leaving.reduceRight((least: readonly TurnMember[], member) => {
+    const fewer = least.filter((other) => other !== member);
+    return hasRoom(fewer) ? fewer : least;
+  }, leaving);
 }
 
 /** When the turn of a running container ends for another one; later, if it works until then. */

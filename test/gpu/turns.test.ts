@@ -98,6 +98,8 @@ test('no more give way than needed, the least important first', (t) => {
   const part = (id: string, cores: number, priority: TurnMember['priority'] = 'normal') =>
     member(id, { cores, priority });
   t.match(turn(part('a', 30), part('b', 70), waiting('c', 1, { cores: 60 })), { suspend: ['b'], resume: 'c' });
+  const others = [part('a', 20), part('b', 20), part('c', 60)];
+  t.same(turn(...others, waiting('d', 1, { cores: 70 })).suspend.length, 2, 'each of two is too many, but not both');
   t.match(turn(part('a', 50, 'high'), part('b', 50, 'low'), waiting('c', 1, { cores: 50 })), {
     suspend: ['b'],
     resume: 'c',
