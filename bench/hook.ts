@@ -27,9 +27,11 @@ interface Batch {
 
 /** The requests of one container: its limits decide which path a call takes through the library. */
 const LIMITS = [
-  { name: 'share 90, tokens at hand', share: 90, memoryBytes: 8 * GIB },
-  { name: 'share 100', share: 100, memoryBytes: 8 * GIB },
-  { name: 'share 90, may be suspended', share: 90, memoryBytes: 8 * GIB, suspendable: true },
+  { name: 'share 90, tokens at hand', share: 90, memoryByDriver: false },
+  { name: 'share 100', share: 100, memoryByDriver: false },
+  // As behind NRI on a node whose driver keeps memory limits.
+  { name: 'share 100, memory by the driver', share: 100, memoryByDriver: true },
+  { name: 'share 90, may be suspended', share: 90, memoryByDriver: false, suspendable: true },
 ] as const;
 
 /**
@@ -42,14 +44,15 @@ const LIMITS = [
 export async function run({ report }: BenchOptions): Promise<void> {
   const machine = await SimulatedMachine.open(1);
   try {
-    for (const [at, { name, share, memoryBytes, ...others }] of LIMITS.entries()) {
-      const slice = join(machine.directory, `limits-${at}`);
+    for (const [index, { name, share, memoryByDriver, ...others }] of LIMITS.entries()) {
+      const slice = join(machine.directory, `slice-${index}`);
       await mkdir(join(slice, 'usage'), { recursive: true });
-      const device = { uuid: machine.uuidOf(0), pciBusId: '', memoryBytes, share, softLimit: null };
-      (
-        await LimitsWriter.create(join(slice, 'vgpu.limits'), { allocation: 'bench', devices: [device], ...others })
-      ).close();
-      for (let process = 0; process < PROCESSES; process += 1) {
+      const device = { uuid: machine.uuidOf(0), pciBusId: '', memoryBytes: 8 * GIB, share, softLimit: null };
+      const written = { allocation: 'bench', devices: [device], ...others };
+      const limits = await LimitsWriter.create(join(slice, 'vgpu.limits'), written);
+      limits.leaveMemory(memoryByDriver);
+      limits.close();
+      for (let at = 0; at < PROCESSES; at += 1) {
         const text = await machine.finish({
           name: 'hook',
           args: [SimulatedMachine.controlPath, String(BATCHES), String(COLD_KIB)],

@@ -31,6 +31,7 @@ export interface Description {
   readonly uuid?: string;
   readonly memoryMiB?: number;
   readonly contextMs?: number;
+  readonly driverVersion?: string;
 }
 
 export interface Program {
@@ -39,6 +40,8 @@ export interface Program {
   readonly gpu: number;
   /** The directory that the container sees as /etc/vcuda; null: the driver without the control library. */
   readonly slice: string | null;
+  /** The folder through which it is a client of MPS; absent: it is none. */
+  readonly mpsFolder?: string;
   readonly output?: 'pipe' | 'ignore';
 }
 
@@ -60,11 +63,18 @@ export class SimulatedMachine {
     return new SimulatedMachine(directory, gpus, uuid);
   }
 
-  static async open(gpus: number, { uuid, memoryMiB, contextMs }: Description = {}): Promise<SimulatedMachine> {
+  static async open(
+    gpus: number,
+    { uuid, memoryMiB, contextMs, driverVersion }: Description = {},
+  ): Promise<SimulatedMachine> {
     if (!existsSync(join(BUILD_DIRECTORY, 'bench'))) throw new Error('the native side is not built: npm run native');
     const machine = new SimulatedMachine(memoryDirectory(), gpus, uuid ?? null);
     await mkdir(machine.statePath);
-    const described = { gpus: Array.from({ length: gpus }, () => ({ uuid, memoryMiB })), simulation: { contextMs } };
+    const described = {
+      driverVersion,
+      gpus: Array.from({ length: gpus }, () => ({ uuid, memoryMiB })),
+      simulation: { contextMs },
+    };
     await writeFile(machine.nodePath, JSON.stringify(described));
     return machine;
   }
@@ -93,12 +103,13 @@ export class SimulatedMachine {
     return `GPU-0000000${digit}-0000-0000-0000-00000000000${digit}`;
   }
 
-  start({ name, args, gpu, slice, output = 'ignore' }: Program): ChildProcess {
+  start({ name, args, gpu, slice, mpsFolder, output = 'ignore' }: Program): ChildProcess {
     const env = {
       ...this.environment,
       CUDA_VISIBLE_DEVICES: this.uuidOf(gpu),
       LD_LIBRARY_PATH: slice === null ? DIRECT : MIRROR,
       ...(slice === null ? {} : { VGPU_SANDBOX_DIRECTORY: slice }),
+      ...(mpsFolder === undefined ? {} : { CUDA_MPS_PIPE_DIRECTORY: mpsFolder }),
     };
     const child = spawn(join(BUILD_DIRECTORY, 'bench', name), args, { env, stdio: ['ignore', output, 'inherit'] });
     this.#children.add(child);

@@ -13,6 +13,7 @@
  *     shapes              kernels of 20 us, 200 us and 2 ms in turn
  *     varied:LEAST:MOST   one stream, never waiting; kernels of one shape of LEAST to MOST us (log-uniform)
  *     grid:US:BLOCKS      one stream, kernels of BLOCKS blocks
+ *     steps:US:BLOCKS     the same, waiting for each 32 of them, so that the launches counted have ended
  *     idle                one kernel of 200 us, then idle
  *     serve:US:KERNELS:LOAD  requests of KERNELS kernels with random arrival times (Poisson) that keep the GPU busy for
  *                         LOAD percent; prints the latency of each request in us, one per line, except those of the
@@ -74,6 +75,15 @@ static void run_async(uint64_t us, unsigned int blocks, double end) {
   CUstream stream = stream_of_its_own();
   while (now() < end)
     launch(us, blocks, 128, stream);
+}
+
+static void run_steps(uint64_t us, unsigned int blocks, double end) {
+  CUstream stream = stream_of_its_own();
+  while (now() < end) {
+    for (int i = 0; i < 32; i++)
+      launch(us, blocks, 128, stream);
+    wait_for(stream);
+  }
 }
 
 static void run_sync(uint64_t us, double end) {
@@ -247,6 +257,7 @@ int main(int argc, char **argv) {
   double end = now() + atof(argv[1]);
   if (strcmp(manner, "async") == 0) run_async(a, multiprocessors, end);
   if (strcmp(manner, "grid") == 0) run_async(a, b, end);
+  if (strcmp(manner, "steps") == 0) run_steps(a, b, end);
   if (strcmp(manner, "varied") == 0) run_varied(a, b, end);
   if (strcmp(manner, "sync") == 0) run_sync(a, end);
   if (strcmp(manner, "mixed") == 0) run_mixed(a, b, end);

@@ -43,28 +43,13 @@ static void count_denied(uint32_t device, uint64_t bytes, enum vgpu_denied_api a
   log_line(VGPU_LOG_INFO, "memory refused: the container's limit is reached", NULL);
 }
 
-/* A process that only allocates never passes the gate, which otherwise notices new limits. */
-static void notice_if_changed(void) {
-  static uint32_t seen;
-  uint32_t sequence = __atomic_load_n(&control.limits->header.sequence, __ATOMIC_RELAXED);
-  if (__builtin_expect(sequence == __atomic_load_n(&seen, __ATOMIC_RELAXED), 1)) return;
-  __atomic_store_n(&seen, sequence, __ATOMIC_RELAXED);
+uint32_t memory_sequence;
+bool memory_any_managed;
+
+void memory_notice(uint32_t sequence) {
+  __atomic_store_n(&memory_sequence, sequence, __ATOMIC_RELAXED);
   if (gate_has_news()) control_notice();
   control_note_work();
-}
-
-bool memory_passes(void) {
-  if (!control_enforces()) return true;
-  if (!control.memory_by_driver) return false;
-  notice_if_changed();
-  return true;
-}
-
-/* Whether this process has charged managed memory although the driver keeps the limit. */
-static bool any_managed;
-
-bool memory_passes_free(void) {
-  return memory_passes() && (!control_enforces() || !__atomic_load_n(&any_managed, __ATOMIC_RELAXED));
 }
 
 static bool charge_host_backed(uint32_t device, uint64_t bytes) {
@@ -90,7 +75,7 @@ static bool reserve_memory(struct memory_reservation *reservation, int device, u
   reservation->device = device;
   reservation->bytes = bytes;
   reservation->host_backed = false;
-  notice_if_changed();
+  memory_notice_if_changed();
   if (device >= 0 && control.memory_by_driver && api != VGPU_DENIED_MANAGED) {
     reservation->device = DEVICE_UNLISTED;
     return true;
@@ -150,7 +135,7 @@ bool memory_commit(struct memory_reservation *reservation, uint64_t bytes, enum 
 bool memory_track(const struct memory_reservation *reservation, enum track_kind kind, uint64_t key, uint64_t link) {
   /* The driver was expected to reject a call without a device. */
   if (reservation->device < 0) return reservation->device != DEVICE_NONE;
-  if (control.memory_by_driver) __atomic_store_n(&any_managed, true, __ATOMIC_RELAXED);
+  if (control.memory_by_driver) __atomic_store_n(&memory_any_managed, true, __ATOMIC_RELAXED);
   struct track_entry entry = {
       .key = key,
       .bytes = reservation->bytes,

@@ -21,11 +21,30 @@ static inline int memory_charged(int device) {
   return device >= 0 && control.memory_by_driver ? DEVICE_UNLISTED : device;
 }
 
-/* Whether a call for device memory needs nothing but the driver, because the driver keeps the limit or there is none.
- */
-bool memory_passes(void);
+/* State of the checks below, which every allocation makes: the sequence of the limits at the last one, and whether
+ * managed memory was charged beside the driver's limit. */
+extern uint32_t memory_sequence __attribute__((visibility("hidden")));
+extern bool memory_any_managed __attribute__((visibility("hidden")));
+void memory_notice(uint32_t sequence);
+
+/* A process that only allocates never passes the gate, which otherwise notices new limits. */
+static inline void memory_notice_if_changed(void) {
+  uint32_t sequence = __atomic_load_n(&control.limits->header.sequence, __ATOMIC_RELAXED);
+  if (__builtin_expect(sequence != __atomic_load_n(&memory_sequence, __ATOMIC_RELAXED), 0)) memory_notice(sequence);
+}
+
+/* Whether a call for device memory needs nothing but the driver: the driver keeps the limit, or there is none. */
+static inline bool memory_passes(void) {
+  if (!control_enforces()) return true;
+  if (!control.memory_by_driver) return false;
+  memory_notice_if_changed();
+  return true;
+}
+
 /* The same for a call that frees: no memory of this process was charged either. */
-bool memory_passes_free(void);
+static inline bool memory_passes_free(void) {
+  return memory_passes() && !__atomic_load_n(&memory_any_managed, __ATOMIC_RELAXED);
+}
 
 /*
  * Reserves `bytes` on `device` before the driver call. If they do not fit, memory of dead processes and unused memory

@@ -97,7 +97,7 @@ static CUresult start(void) {
   if (error != 0) return (CUresult)error;
   choose_devices();
   keep_one_instance();
-  TRY(mps_client_connect());
+  TRY(mps_client_connect(driver.gpus, &driver.count));
   if (driver.count == 0) return CUDA_ERROR_NO_DEVICE;
   int process = sim_process_enter(driver.machine, true);
   if (process < 0) return CUDA_ERROR_OPERATING_SYSTEM;
@@ -138,5 +138,7 @@ SIM_API CUresult cuGetExportTable(const void **table, const CUuuid *id) {
 }
 
 __attribute__((destructor)) static void leave(void) {
-  if (driver.ready) sim_process_leave(driver.machine, driver.process);
+  if (!driver.ready) return;
+  mps_client_leave(driver.machine, driver.process);
+  sim_process_leave(driver.machine, driver.process);
 }

@@ -48,14 +48,14 @@ static bool ask(int file, char *answer, size_t size) {
   return true;
 }
 
-static void keep_devices(void) {
+static uint32_t keep_devices(uint32_t *gpus, uint32_t count) {
   uint32_t kept = 0;
-  for (uint32_t i = 0; i < driver.count; i++)
-    if (driver.gpus[i] < SIM_MAX_GPUS && (place.gpus >> driver.gpus[i] & 1)) driver.gpus[kept++] = driver.gpus[i];
-  driver.count = kept;
+  for (uint32_t i = 0; i < count; i++)
+    if (gpus[i] < SIM_MAX_GPUS && (place.gpus >> gpus[i] & 1)) gpus[kept++] = gpus[i];
+  return kept;
 }
 
-CUresult mps_client_connect(void) {
+CUresult mps_client_connect(uint32_t *gpus, uint32_t *count) {
   char answer[128];
   int file = connect_in(folder());
   if (file < 0) return CUDA_SUCCESS;
@@ -76,13 +76,17 @@ CUresult mps_client_connect(void) {
   const char *own = getenv("CUDA_MPS_CLIENT_PRIORITY");
   if (own != NULL && (strcmp(own, "0") == 0 || strcmp(own, "1") == 0)) place.priority = (uint32_t)(own[0] - '0');
   line = file;
-  keep_devices();
+  *count = keep_devices(gpus, *count);
   return CUDA_SUCCESS;
 }
 
 void mps_client_forget(void) {
   if (line >= 0) close(line);
   line = -1;
+}
+
+void mps_client_leave(struct sim_machine *machine, uint32_t process) {
+  if (line >= 0) sim_mps_end_client(machine, process, SIM_MPS_CLIENT_TERMINATED);
 }
 
 uint32_t mps_client_sms(const struct sim_board *board) {

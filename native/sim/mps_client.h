@@ -5,12 +5,15 @@
 #include "driver.h"
 #include "mps.h"
 
-/* Connects to the daemon, if the process finds one: its devices are then those of its server. CUDA_ERROR_NOT_PERMITTED:
- * the daemon serves another user only. */
-CUresult mps_client_connect(void);
+/* Connects to the daemon, if the process finds one, and keeps those of the GPUs that its server has.
+ * CUDA_ERROR_NOT_PERMITTED: the daemon serves another user only. */
+CUresult mps_client_connect(uint32_t *gpus, uint32_t *count);
 
 /* Closes the connection in a child of the process. */
 void mps_client_forget(void);
+
+/* The process ends by itself: its work ends, and its neighbours go on. */
+void mps_client_leave(struct sim_machine *machine, uint32_t process);
 
 /* Makes a new context of a client one. */
 void mps_client_join(CUcontext context);

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "group.h"
+#include "liveness.h"
 #include "mps_state.h"
 #include "process.h"
 
@@ -220,6 +221,11 @@ static void turn(struct mps_state *state, int own, int input) {
   }
 }
 
+static bool is_running(struct sim_machine *machine) {
+  uint32_t daemon = atomic_load(&machine->mps_daemon);
+  return daemon != 0 && sim_is_alive(machine, &machine->processes[daemon - 1]);
+}
+
 static int serve(struct mps_state *state, const char *file, int input) {
   char why[512], path[4096];
   signal(SIGTERM, end);
@@ -227,6 +233,10 @@ static int serve(struct mps_state *state, const char *file, int input) {
   for (int i = 0; i < MPS_LINES; i++)
     state->lines[i].file = -1;
   int row = sim_process_enter(state->machine, false);
+  if (is_running(state->machine)) {
+    fprintf(stderr, "An instance of this daemon is already running\n");
+    return FAILED;
+  }
   int own = row < 0 ? -1 : mps_listen(state->folder);
   if (own < 0) {
     fprintf(stderr, "%s: no socket can be made here\n", state->folder);

@@ -41,6 +41,7 @@ chunks = 4
 enabled = false
 TOML
 start -a "$GPU_SIM_STATE/config.toml"
+"$control" -p 3 -f </dev/null >"$GPU_SIM_STATE/second" 2>&1 && fail "a second daemon is accepted"
 is 25 namespace get low training active-thread-percentage
 is 1 namespace get low training client-priority
 is 60 namespace get default training active-thread-percentage

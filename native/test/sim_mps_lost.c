@@ -12,6 +12,14 @@ static int hog(void *space) {
   return TAP_FAIL;
 }
 
+/* Exits while it works. */
+static int leaver(void *space) {
+  mps_enter(space);
+  sim_begin();
+  sim_launch(NULL, 80, 3600ull * 1000000);
+  return TAP_PASS;
+}
+
 /* Waits, and then says what a synchronization returns. */
 static int neighbour(void *space) {
   mps_enter(space);
@@ -62,6 +70,12 @@ int main(void) {
   CHECK_EQ(result_of_kill("one/a", false), CUDA_ERROR_ILLEGAL_ADDRESS);
   CHECK_EQ(result_of_kill("one/a", true), CUDA_SUCCESS);
   CHECK_EQ(result_of_kill("nowhere", false), CUDA_SUCCESS);
+  pid_t beside = sim_process(neighbour, "one/b");
+  sim_hear(&ready);
+  CHECK_EQ(sim_wait(sim_process(leaver, "one/a")), TAP_PASS);
+  sim_say(&go, 1);
+  CHECK_EQ(sim_hear(&ready), CUDA_SUCCESS);
+  end_process(beside);
   pid_t last = sim_process(neighbour, "one/b");
   sim_hear(&ready);
   end_process(mps_daemon);

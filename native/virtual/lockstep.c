@@ -37,6 +37,11 @@ static bool has_joined;
 static uint64_t now_ns;
 static long (*real_syscall)(long, ...);
 
+/* Constructors of other libraries may call before that of this one. */
+static void find(void) {
+  if (real_syscall == NULL) real_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+}
+
 /* Passes the turn to the program with the earliest time. */
 static void pass_turn(void) {
   uint32_t next = LOCKSTEP_MOST;
@@ -96,7 +101,7 @@ static void sleep_until(uint64_t at_ns) {
 
 __attribute__((constructor)) static void begin(void) {
   const char *path = getenv("LOCKSTEP_FILE");
-  real_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+  find();
   if (path == NULL) return;
   int fd = open(path, O_RDWR | O_CLOEXEC);
   void *memory = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -124,6 +129,7 @@ __attribute__((visibility("default"), noreturn)) void _Exit(int status) {
 }
 
 __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *time) {
+  find();
   if (shared == NULL) return (int)real_syscall(SYS_clock_gettime, clock, time);
   now_ns += READ_NS;
   time->tv_sec = (time_t)(now_ns / SECOND_NS);
@@ -134,6 +140,7 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct
 __attribute__((visibility("default"))) int clock_nanosleep(clockid_t clock, int flags, const struct timespec *request,
                                                            struct timespec *remain) {
   (void)clock, (void)remain;
+  find();
   uint64_t ns = (uint64_t)request->tv_sec * SECOND_NS + (uint64_t)request->tv_nsec;
   if (shared == NULL) return (int)real_syscall(SYS_clock_nanosleep, clock, flags, request, remain);
   sleep_until(flags & TIMER_ABSTIME ? ns : now_ns + ns);
@@ -172,6 +179,7 @@ static long wait_for_word(_Atomic uint32_t *word, int call, uint32_t value, cons
 }
 
 __attribute__((visibility("default"))) long syscall(long number, ...) {
+  find();
   long a[6];
   va_list list;
   va_start(list, number);

@@ -119,6 +119,7 @@ export const KUBECTL_EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
   usage: [
     ['usage --by pod', 'GPU-hours of the last day, of pods that have ended too'],
     ['usage --by group --since 7d -o csv', 'of each quota group in a week, for a spreadsheet'],
+    ['usage --since 90d --prometheus-url http://localhost:9090', 'from Prometheus, which knows more than 35 days'],
   ],
   throttling: [['throttling train --since 1h', 'how much of the last hour a pod waited for its share, and why']],
   claims: [['claims -A -o wide', 'resource claims of all namespaces, with why they wait']],

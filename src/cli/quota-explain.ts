@@ -160,6 +160,7 @@ function inNamespace(manifest: unknown, namespace: string, kinds: readonly Evalu
 
 function readName(text: string): { readonly kind: string; readonly name: string } {
   const [kind = '', name = '', ...rest] = text.split('/');
-  if (kind === '' || name === '' || rest.length > 0) throw new StartupError(`quota: "${text}" is not kind/name`);
+  if (kind === '' || name === '' || rest.length > 0)
+    throw new StartupError(`quota: "${text}" is not kind/name, such as pod/${kind || 'train'}`);
   return { kind, name };
 }

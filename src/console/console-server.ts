@@ -134,7 +134,7 @@ export class ConsoleServer {
           return plain(404, `there is usage by ${USAGE_BY.join(', ')}, for 24h, 7d or 30d`);
         if (query.get('format') !== 'csv' || !answer.ok) return json(answer);
         const hasGpus = answer.source === 'agents';
-        const lines = answer.rows.map((row) => usageCells(row, hasGpus));
+        const lines = answer.rows.map((row) => usageCells(row, hasGpus, ''));
         return { status: 200, type: 'text/csv; charset=utf-8', body: csv([usageHeadings(by, hasGpus), ...lines]) };
       }),
       this.#data('/api/history', async (scope, _reader, { query }) => {

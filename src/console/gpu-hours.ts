@@ -71,9 +71,12 @@ export function hoursOfAgents(
   return { rows: mostFirst(rows), fromMs };
 }
 
-/** The row of an amount of hours, to two decimals. */
+/** The row of an amount of hours, to two decimals, and to four below a tenth. */
 export function usageRow(name: string, allocated: number, used: number, pods: number): UsageRow {
-  const rounded = (hours: number): number => Math.round(hours * 100) / 100;
+  const rounded = (hours: number): number => {
+    const unit = hours < 0.1 ? 10_000 : 100;
+    return Math.round(hours * unit) / unit;
+  };
   return {
     name,
     allocatedGpuHours: rounded(allocated),
@@ -92,10 +95,10 @@ export function usageHeadings(by: UsageBy, hasGpus: boolean): readonly string[] 
   return [by.toUpperCase(), 'ALLOCATED', 'USED', 'USE', 'PODS', ...(hasGpus ? ['GPUS'] : [])];
 }
 
-/** A row as texts, below its headings. */
-export function usageCells(row: UsageRow, hasGpus: boolean): readonly string[] {
+/** A row as texts, below its headings; `none` stands where there is no use. */
+export function usageCells(row: UsageRow, hasGpus: boolean, none: string): readonly string[] {
   const { name, allocatedGpuHours, usedGpuHours, usedPart, pods, gpus = [] } = row;
-  const part = usedPart === null ? '-' : `${Math.round(usedPart * 100)} %`;
+  const part = usedPart === null ? none : `${Math.round(usedPart * 100)} %`;
   return [
     ...[name, String(allocatedGpuHours), String(usedGpuHours), part, String(pods)],
     ...(hasGpus ? [gpus.join(' ')] : []),

@@ -126,8 +126,9 @@ async function refusalOf(
     },
   });
   if (!answer.ok) return { refusal: reasonOf(answer) };
-  const may = record(record(answer.body).status).allowed === true;
-  return may ? {} : { refusal: `you may not patch ${resource} in namespace ${namespace}` };
+  const { allowed, reason } = record(record(answer.body).status);
+  const why = text(reason) === '' ? '' : ` (${text(reason)})`;
+  return allowed === true ? {} : { refusal: `you may not patch ${resource} in namespace ${namespace}${why}` };
 }
 
 function keptReplicas(object: JsonRecord): number {

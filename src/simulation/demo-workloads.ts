@@ -164,7 +164,9 @@ export function podOfWorkload(wanted: DemoWorkload, suffix: string, nowMs: numbe
             }
           : {}),
       },
-      ownerReferences: [{ apiVersion: 'v1', kind, name, uid: `${namespace}-${name}`, controller: true }],
+      ownerReferences: [
+        { apiVersion: DEMO_KINDS[kind].apiVersion, kind, name, uid: `${namespace}-${name}`, controller: true },
+      ],
     },
     spec: {
       ...{ priority, nodeSelector: { accelerator } },

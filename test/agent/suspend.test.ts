@@ -118,7 +118,7 @@ test('a step that fails leads back to running processes', { skip }, async (t) =>
 });
 
 test('a container is not resumed while the GPU has no room for it, and is when it has', { skip }, async (t) => {
-  const { suspend, resume, start, seen, remembers } = await suspendingNode(t, true);
+  const { suspend, resume, listed, start, seen, remembers, notes } = await suspendingNode(t, true);
   const tenant = await start(['6000']);
   await seen(1);
   await suspend();
@@ -127,6 +127,15 @@ test('a container is not resumed while the GPU has no room for it, and is when i
   await foreigner.kill();
   t.match(await resume(), /^\d+ MiB$/);
   t.ok(await remembers(tenant));
+
+  // A call waits as long as it takes.
+  await suspend(false);
+  const other = await start(['12000'], false);
+  tenant.say('go');
+  await eventually(() => notes.some(({ reason }) => reason === 'GPUResumeWaits'), 'its owner is told');
+  t.match(await listed(), { step: 'suspended' });
+  await other.kill();
+  await eventually(() => tenant.output.endsWith('\n5eed\n5eed\n'), 'the waiting call goes on');
 });
 
 test('the next agent knows what is suspended, and lets run what was interrupted on its way', { skip }, async (t) => {

@@ -20,6 +20,7 @@ import { claimingPod, claimObject } from '../console/quota-objects.js';
 import { deviceName } from '../../src/gpu/claims/names.js';
 import { allocation, GIB, gpu, node, served, slice, topologyOf, viewOf } from '../agent/display/fixture.js';
 import { readAccountToken } from '../harness/api-server/account-token.js';
+import { listening } from '../console/prometheus-server.js';
 import { groupObject, serveQuota } from '../console/quota-objects.js';
 import { ApiServer } from '../harness/api-server/api-server.js';
 import { DRA_TYPES } from '../harness/api-server/dra-types.js';
@@ -745,6 +746,24 @@ test('kubectl gpu usage sums GPU-hours of running and ended pods, for people and
   ]);
 });
 
+test('kubectl gpu usage asks Prometheus where one is named, and no agent', async (t) => {
+  const { run } = await testCluster(t);
+  const url = await listening(t, (_request, response, at) => {
+    const query = at.searchParams.get('query') ?? '';
+    if (at.pathname.endsWith('/runtimeinfo')) return void response.end('{"data":{"storageRetention":"15d"}}');
+    const value = query.includes('timestamp') ? Date.now() / 1_000 - 3_600 : query.includes('used_ratio') ? 1 : 4;
+    const result = [{ metric: { namespace: 'team' }, value: [1, String(value)] }];
+    response.end(JSON.stringify({ status: 'success', data: { resultType: 'vector', result } }));
+  });
+  t.match(await run('usage', '--since', '30d', '--prometheus-url', url.href), {
+    code: 0,
+    out: 'NAMESPACE  ALLOCATED  USED  USE   PODS\nteam       4          1     25 %  4\n',
+    err: /^from .*Z on: Prometheus knows no more; it keeps 15d\n$/,
+  });
+  t.match(await run('usage', '--prometheus-url', 'http://127.0.0.1:1'), { code: 1, err: /Prometheus does not answer/ });
+  t.match(await run('usage', '--prometheus-ca-file', '/none'), { code: 2, err: /needs --prometheus-url/ });
+});
+
 test('kubectl gpu throttling says in percent how long a pod was held back, and why', async (t) => {
   const { run } = await testCluster(t);
   t.match(await run('throttling', 'train', '--since', '10m'), {
@@ -774,8 +793,8 @@ test('the commands of kubectl gpu in the guides of the second day work as they a
   t.ok(lines.length > 12, `${lines.length} commands`);
   const words: Readonly<Record<string, string>> = { NODE: 'node1', POD: 'train', NAMESPACE: 'default' };
   for (const line of new Set(lines)) {
-    // One fails without a Prometheus there, the other because node1 lacks what doctor looks for.
-    if (/--prometheus-url|^doctor/u.test(line)) continue;
+    // They need a Prometheus, a complete node, and an agent that may suspend.
+    if (/--prometheus-url|^doctor|^suspend|^resume/u.test(line)) continue;
     const args = line.split(/\s+/u).map((word) => words[word] ?? word);
     // No agent sets the limits here.
     const { code, err } = await run(...args, ...(args[0] === 'limits' ? ['--wait', '0'] : []));

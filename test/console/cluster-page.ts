@@ -76,6 +76,21 @@ test('the console shows the cluster', { skip }, async (t) => {
       server.seed('pods', podObject('late', { cores: 100, blocks: 0, unscheduled: '0/2 nodes are available' }));
     });
     const { page, complaints } = await openConsole(console, 'operator', DESKTOP, '/#/waiting');
+    await page.locator('a.pod', { hasText: 'late' }).waitFor();
+    for (const [name, creationTimestamp] of [
+      ['a-minute', '2026-11-22T22:14:00Z'],
+      ['z-week', '2026-11-15T22:14:00Z'],
+    ] as const) {
+      const { metadata, ...rest } = podObject(name, { cores: 100, unscheduled: 'no node' });
+      console.server.seed('pods', { ...rest, metadata: { ...metadata, creationTimestamp } });
+    }
+    console.server.seed(
+      'pods',
+      podObject('refused', { node: 'gpu-node-1', phase: 'Failed', reason: 'UnexpectedAdmissionError' }),
+    );
+    await page.locator('a.pod').nth(3).waitFor();
+    const names = await page.locator('a.pod .pod-name').allTextContents();
+    t.same(names, ['refused', 'z-week', 'a-minute', 'late'], 'what is refused first, then the longest wait');
     await page.locator('a.pod', { hasText: 'late' }).press('Enter');
     await page.locator('.nodes-explained tbody tr').nth(1).waitFor();
     const reasons = await page.locator('.reasons').textContent();

@@ -80,6 +80,18 @@ test('the console shows quota, fair shares, events and claims', { skip }, async 
     await page.locator('#filter').fill('');
     console.server.seed('bizgroupresourcequotas', groupObject('new', { parent: 'company' }));
     await page.locator('.quota .branch', { hasText: 'new' }).waitFor();
+    const status = { used: { pods: '5' }, conditions: [] };
+    console.server.seed('bizgroupresourcequotas', groupObject('full', { hard: { pods: '5' }, status }));
+    const bar = page.locator('.quota tr', { hasText: /^pods/ }).locator('.fill');
+    await bar.waitFor({ state: 'attached' });
+    t.equal(await bar.getAttribute('class'), 'fill', 'a full bar is not red while nothing is refused');
+    const message = 'Error creating: admission webhook denied the request: exceeded quota: full, requested: pods=1';
+    console.server.seed(
+      'events',
+      eventObject('full', 'FailedCreate', message, { pod: 'serve', component: 'replicaset-controller' }),
+    );
+    await page.locator('.quota .fill.full').nth(1).waitFor({ state: 'attached' });
+    t.equal(await bar.getAttribute('class'), 'fill full');
     t.same(complaints(), []);
   });
 

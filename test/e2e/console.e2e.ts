@@ -244,6 +244,49 @@ test('each user sees what the API server lets the user list', async (t) => {
   t.equal((await fetch(`${base}/api/cluster`)).status, 401, 'the rights of kubectl proxy are not those of the caller');
 });
 
+test('a user stops and resumes a workload with the rights of the user', async (t) => {
+  const workload = { kind: 'Deployment.apps', namespace: 'research', name: 'serve' };
+  const labels = { app: 'serve' };
+  await cluster.apply({
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'serve', namespace: 'research' },
+    spec: {
+      replicas: 2,
+      selector: { matchLabels: labels },
+      // Its pods wait: only the object matters.
+      template: { metadata: { labels }, spec: { ...standIn({ name: 'main' }), nodeSelector: { no: 'node' } } },
+    },
+  });
+  const change = async (user: string, isStopped: boolean): Promise<unknown> => {
+    const answer = await fetch(`${base}/api/workload/switch`, {
+      method: 'POST',
+      headers: { 'x-gpu-manager-token': tokens[user] ?? '', 'content-type': 'application/json' },
+      body: JSON.stringify({ ...workload, isStopped }),
+    });
+    return answer.status === 200 ? answer.json() : answer.status;
+  };
+  const replicas = (): Promise<string> =>
+    cluster.kubectl('-n', 'research', 'get', 'deployment', 'serve', '-o', 'jsonpath={.spec.replicas}');
+  t.match(await change('researcher', true), { ok: false, reason: /cannot get resource "deployments"/ });
+  await cluster.kubectl(
+    ...['-n', 'research', 'create', 'role', 'stops', '--verb=get,patch', '--resource=deployments.apps'],
+  );
+  const binding = ['rolebinding', 'stops', '--role=stops', '--serviceaccount=default:researcher'];
+  await cluster.kubectl('-n', 'research', 'create', ...binding);
+  await until('the workload to stop', async () => {
+    await change('researcher', true);
+    return (await replicas()) === '0';
+  });
+  const query = new URLSearchParams(workload).toString();
+  const state = await (await get(`/api/workload?${query}`, 'researcher')).json();
+  t.match(state, { ok: true, way: 'scale', isStopped: true, replicas: 2, refusal: undefined });
+  t.same(await change('researcher', false), { ok: true });
+  t.equal(await replicas(), '2');
+  t.match(await change('operator', true), { ok: false, reason: /cannot get resource "deployments"/ });
+  t.equal(await replicas(), '2');
+});
+
 test('the account of the manifests may do what the console needs, and no more', async (t) => {
   const may = (...question: string[]) =>
     cluster

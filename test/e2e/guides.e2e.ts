@@ -239,8 +239,11 @@ async function follow(t: Test, guide: Guide): Promise<void> {
   await run('Go back', (block) => !block.startsWith('cd '));
   t.equal(await podsOn('kube-system', AGENT), '', 'the agent has left the node');
   await until("the other's device plugin to be back", async () => (await podsOn(plugin.namespace, theirs)) !== '');
-  if (converted !== null)
-    t.match(await cluster.kubectl('get', 'deployment', 'web', '-o', 'yaml'), /nvidia\.com\/gpu: "1"/);
+  if (converted !== null) {
+    const back = await cluster.kubectl('get', 'deployment', 'web', '-o', 'yaml');
+    for (const key of [...Object.keys(guide.request), ...Object.keys(guide.annotations ?? {})])
+      t.ok(back.includes(`${key}: `), `the pod asks for ${key} again`);
+  }
 }
 
 importOwnImage(cluster.containerdSocket, IMAGE);

@@ -19,6 +19,7 @@ export class RealNode {
   readonly #objects = new ApiObjects();
   readonly #directory: string;
   readonly #port: number;
+  readonly #written = new Map<string, Parameters<ApiObjects['put']>[1] & { readonly metadata: object }>();
   #agent: ChildProcess | null = null;
   #pods = 0;
 
@@ -64,11 +65,12 @@ export class RealNode {
     await this.kubelet.ready(seconds * 1000);
   }
 
-  /** Admits a pod of one container, and starts it. */
+  /** Admits a pod of one container, and starts it; `beforeStart` is called when the pod has its UID. */
   async run(
     cores: number,
     memoryBlocks: number,
     annotations: Readonly<Record<string, string>> = {},
+    beforeStart: (podUid: string) => void = () => undefined,
   ): Promise<Container> {
     this.#pods += 1;
     const name = `pod-${this.#pods}`;
@@ -82,11 +84,14 @@ export class RealNode {
       containers: [container],
     };
     const limits = { [CORE_RESOURCE]: String(cores), [MEMORY_RESOURCE]: String(memoryBlocks) };
-    this.#objects.put('pods', {
+    const object = {
       metadata: { uid: pod.uid, namespace: NAMESPACE, name, annotations },
       spec: { nodeName: NODE_NAME, containers: [{ name: container.name, resources: { limits } }] },
       status: { phase: 'Pending' },
-    });
+    };
+    this.#written.set(name, object);
+    this.#objects.put('pods', object);
+    beforeStart(pod.uid);
     const admission = await this.kubelet.admit(pod);
     if (!admission.ok) throw new Error(`${name} was refused: ${admission.message}`);
     await this.kubelet.startContainer(pod.uid, container.name);
@@ -95,8 +100,16 @@ export class RealNode {
     return new Container(name, given);
   }
 
+  /** Changes the annotations of a pod. */
+  annotate({ pod }: Container, annotations: Readonly<Record<string, string>>): void {
+    const object = this.#written.get(pod);
+    if (object === undefined) throw new Error(`no pod ${pod}`);
+    this.#objects.put('pods', { ...object, metadata: { ...object.metadata, annotations } });
+  }
+
   /** Ends a pod whose processes have ended. */
   remove({ pod }: Container): void {
+    this.#written.delete(pod);
     this.kubelet.remove(`uid-${pod}`);
     this.#objects.remove('pods', NAMESPACE, pod);
   }

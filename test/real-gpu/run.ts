@@ -8,6 +8,7 @@ import { packageFile } from '../../src/host/package-files.js';
 import { BareGpu } from './bare-gpu.js';
 import { Budget } from './budget.js';
 import { endPrograms, outcome, type Container, type Outcome } from './container.js';
+import { limitsByDriver, noDriverLimits } from './driver-limits.js';
 import { measureLaw, USUAL_OPTIONS } from './law.js';
 import { writeLaw } from './law-report.js';
 import { RealNode } from './real-node.js';
@@ -44,6 +45,7 @@ if (skipReason !== null) {
 const directory = mkdtempSync(join(tmpdir(), 'gm-gpu-'));
 const spin = join(directory, 'spin');
 const loadGenerator = join(directory, 'tenant');
+const hoarder = join(directory, 'hoarder');
 const node = new RealNode(join(directory, 'node'), PORT);
 /** Containers share the root file system of the machine: their mount point is made there. */
 const madeSlicePath = !existsSync(CONTAINER_SLICE_DIRECTORY);
@@ -257,6 +259,17 @@ async function wholeAgent(): Promise<void> {
       const done = await inSlice(100, 0, ['python3', tenant, 'cupy', '1000']);
       const shown = Number(/shows as (\d+) MiB/.exec(done.stdout)?.[1]);
       return demand(shown > 0.95 * memoryMib || done.status === 77, saidBy(done));
+    });
+    await check('memory limits by the driver', async () => {
+      const none = noDriverLimits(query('driver_version'));
+      if (none !== null) return `skipped: ${none}`;
+      compile('test/harness/gpu-machine/hoarder.c', hoarder);
+      const lines: string[] = [];
+      for await (const line of limitsByDriver(node, hoarder, 32)) {
+        lines.push(line);
+        say(`#   ${line}`);
+      }
+      return `${lines.length} observations`;
     });
     await check('use that the agent reports', async () => {
       const container = await node.run(30, 16);

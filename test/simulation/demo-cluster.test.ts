@@ -105,6 +105,10 @@ test('the cluster of the demonstration fills every view of the console', { timeo
     code: 0,
     out: /Job\.batch\/vision\/video-index +vision +1 +gpus +1 /,
   });
+  t.match(await run('explain', 'llm-pretrain-0-b7t5q', '-n', 'research'), {
+    code: 1,
+    out: /\n {2}of Job research\/llm-pretrain\nallowed {2}Job\.batch\/research\/llm-pretrain /,
+  });
   t.match(await run('quota', 'explain', 'job/llm-finetune', '-n', 'research'), {
     code: 0,
     out: /allowed {2}Job\.batch\/research\/llm-finetune in research/,

@@ -14,6 +14,7 @@ export interface Diagnosis {
     | 'nri'
     | 'cgroups'
     | 'memory'
+    | 'mps'
     | 'agent';
   /** `skipped`: these flags leave nothing to check. */
   readonly state: 'ok' | 'warning' | 'failed' | 'skipped';

@@ -25,8 +25,9 @@ import { connectConfiguredRuntime, type RuntimeConfig } from '../runtimes/index.
 import { failed, ok, reasonOf, skipped, warning, type Check, type Diagnosis } from './diagnosis.js';
 import { examineClaims } from './claims.js';
 import { examineMemoryLimits } from './memory-limits.js';
+import { examineMps } from './mps.js';
 import { examineInterposition, examineMirror } from './interposition.js';
-import { openDriver, type DriverConfig } from '../gpus/index.js';
+import { openDriver, type DriverConfig, type SmGpus } from '../gpus/index.js';
 import type { ApiServerConfig } from '../api-server/index.js';
 import type { ClaimsConfig } from '../claims/index.js';
 import type { MemoryEnforcement } from '../slices/index.js';
@@ -39,6 +40,9 @@ export interface DoctorConfig
   readonly podResourcesSocket: string;
   /** Absent: auto. */
   readonly memoryEnforcement?: MemoryEnforcement;
+  /** Absent: none. */
+  readonly smGpus?: SmGpus;
+  readonly mpsControlPath?: string;
 }
 
 export interface DoctorOptions {
@@ -68,6 +72,7 @@ export async function* examine(options: DoctorOptions): AsyncIterable<Diagnosis>
     ['nri', () => examineNri(config)],
     ['cgroups', () => examineCgroups()],
     ['memory', () => examineMemoryLimits(options)],
+    ['mps', () => examineMps(options)],
     ['agent', () => examineAgent(options)],
   ];
   for (const [check, look] of checks) {

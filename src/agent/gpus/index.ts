@@ -17,4 +17,4 @@ export type { HealthMonitor, HealthNews } from './health-monitor.js';
 export { modelName, nodeLabels } from './node-labels.js';
 export { type Gpus, openGpus } from './open-gpus.js';
 export { driverBranch } from './driver-branch.js';
-export type { SmGpus } from './sm-gpus.js';
+export { markSmGpus, type SmGpus } from './sm-gpus.js';

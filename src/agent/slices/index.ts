@@ -7,7 +7,7 @@ export type {
   SuspensionObservation,
   UseObservation,
 } from './observation.js';
-export { openSlices } from './open-slices.js';
+export { MPS_CONTROL, openSlices } from './open-slices.js';
 export { podEvictor, podNotices } from './pod-events.js';
 export { SliceDirectories } from './slice-directory.js';
 export type { UsageCounters } from './usage/usage-counters.js';

@@ -57,7 +57,7 @@ export function describeCommand(): Command {
     allNamespaces: 'name one pod, and its namespace with -n',
   })
     .description(
-      "describe a pod's GPUs: requests, limits and use of its containers, its claims, why it waits, findings and events; or a node's: allocations, health, and what enforces each limit",
+      "describe a pod's GPUs: requests, limits and use of its containers, its claims, why it waits, findings and events; or a node's: allocations, health, and what enforces each limit; of a pod that is gone what the agents remember",
     )
     .argument('<pod>', 'name of a pod, pod/name, or node/name')
     .addOption(namespaceOption())

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { readDuration } from '../../quota/internal.js';
 import { age, gib } from '../terminal-text.js';
 import { listCommand, withCluster, type NamespaceOptions } from './cluster-command.js';
@@ -25,7 +25,11 @@ const NOW_MS = 10_000;
 export function idleCommand(): Command {
   return listCommand('idle', { hasNames: true })
     .description('list the pods that hold GPUs and have not used them for a time, the longest first')
-    .option('--for <duration>', 'unused at least this long: 30m, 1h, 2d; default: 1h', duration, 3_600_000)
+    .addOption(
+      new Option('--for <duration>', 'unused at least this long: 30m, 1h, 2d')
+        .argParser(duration)
+        .default(3_600_000, '1h'),
+    )
     .action((options: IdleOptions) =>
       withCluster(options, ({ cluster, namespace }) =>
         printListing(options, async () => {

@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { Option, type Command } from 'commander';
 import type { SliceMinutes } from '../../agent/node/index.js';
 import { csv } from '../../console/csv.js';
 import { list, record } from '../../kube/json.js';
@@ -23,7 +23,11 @@ export function throttlingCommand(): Command {
     )
     .argument('<pod>')
     .addOption(namespaceOption())
-    .option('--since <duration>', 'this long, three hours at most: 10m, 1h; default: 1h', duration, 3_600_000)
+    .addOption(
+      new Option('--since <duration>', 'this long, three hours at most: 10m, 1h')
+        .argParser(duration)
+        .default(3_600_000, '1h'),
+    )
     .addOption(outputOption({ format: 'csv', meaning: 'a line for each minute' }))
     .action((name: string, options: ThrottlingOptions) =>
       withCluster(options, async ({ cluster, namespace }) => {

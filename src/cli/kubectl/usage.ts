@@ -36,11 +36,10 @@ export function usageCommand(): Command {
     .description('sum up GPU-hours: allocated and used, by namespace, pod, quota group or node, also of ended pods')
     .addOption(namespaceOption('only pods of this namespace; default: all'))
     .addOption(new Option('--by <what>', 'one line for each').choices(USAGE_BY).default('namespace'))
-    .option(
-      '--since <duration>',
-      'this long: 24h, 7d, 35d; agents keep whole hours of 35 days; default: 24h',
-      duration,
-      86_400_000,
+    .addOption(
+      new Option('--since <duration>', 'this long: 24h, 7d, 35d; agents keep whole hours of 35 days')
+        .argParser(duration)
+        .default(86_400_000, '24h'),
     );
   return addPrometheusOptions(command, 'ask this Prometheus, which scrapes the agents, instead of the agents')
     .addOption(outputOption({ format: 'csv', meaning: 'a line for each, for spreadsheets' }))
@@ -93,10 +92,10 @@ async function printed(
       ? ''
       : table(
           usageHeadings(by, isWide && hasGpus),
-          rows.map((row) => usageCells(row, isWide && hasGpus)),
+          rows.map((row) => usageCells(row, isWide && hasGpus, '-')),
         );
   if (output === 'csv')
-    process.stdout.write(csv([usageHeadings(by, hasGpus), ...rows.map((row) => usageCells(row, hasGpus))]));
+    process.stdout.write(csv([usageHeadings(by, hasGpus), ...rows.map((row) => usageCells(row, hasGpus, ''))]));
   else
     await print(output, {
       document: () => rows.map((row: UsageRow) => ({ by, ...row })),

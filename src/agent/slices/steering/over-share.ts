@@ -33,10 +33,19 @@ const ACCOUNT_NS = 10e9;
 const LATE_NS = 100e6;
 /** Debt in spite of which a container may launch: its credit is not known, so the longest one counts. */
 const DEBT_NS = LATE_NS + Number(LENT_MOST_NS + AHEAD_NS);
+/**
+ * A launch is counted when it begins to wait for tokens, and charged when it has them: in so many ticks of one debt the
+ * threads of a container begin to wait, and what is charged in these is for earlier launches.
+ */
+const WAITING_TICKS = 8;
+/** How far beyond `DEBT_NS` launches that were not allowed raise the debt, so that it ends soon after the last one. */
+const OVER_DEBT_NS = 1e9;
 
 export class OverShare {
   /** For how long its bucket is empty, as of the last tick, in ns. */
   #debtNs = 0;
+  /** Ticks with launches since the debt became too long to launch. */
+  #ticksInDebt = 0;
   #share = 0;
   #sums = { usedNs: 0, allowedNs: 0, overNs: 0, elapsedNs: 0 };
   #account: ShareAccount | null = null;
@@ -52,14 +61,19 @@ export class OverShare {
     this.#share = share;
     const usedNs = (chargedNs * correctionPpm) / PPM_WHOLE;
     const allowed = allowedPpm / PPM_WHOLE;
+    // A turn is used as a whole.
+    const mostNs = DEBT_NS + (TURN_NS / allowed) * (correctionPpm / PPM_WHOLE);
     const leftNs = this.#debtNs - elapsedNs;
-    // A turn is used as a whole. Later charges and refunds of earlier launches come without launches.
-    const isOver = launches > 0 && leftNs > DEBT_NS + (TURN_NS / allowed) * (correctionPpm / PPM_WHOLE);
-    this.#debtNs = Math.max(0, leftNs + (isOver ? 0 : usedNs / allowed));
+    const isInDebt = leftNs > mostNs;
+    if (!isInDebt) this.#ticksInDebt = 0;
+    else if (launches > 0) this.#ticksInDebt += 1;
+    const isOver = isInDebt && launches > 0 && this.#ticksInDebt > WAITING_TICKS;
+    const afterNs = leftNs + usedNs / allowed;
+    this.#debtNs = isOver ? Math.max(leftNs, Math.min(afterNs, mostNs + OVER_DEBT_NS)) : Math.max(0, afterNs);
     const sums = this.#sums;
     sums.usedNs += usedNs;
     sums.allowedNs += allowed * elapsedNs;
-    sums.overNs += isOver ? Math.max(0, usedNs) : 0;
+    sums.overNs += isOver ? Math.max(0, usedNs - allowed * elapsedNs) : 0;
     sums.elapsedNs += elapsedNs;
     if (sums.elapsedNs < ACCOUNT_NS) return;
     const ppm = (ns: number): number => Math.round((ns / sums.elapsedNs) * PPM_WHOLE);

@@ -60,7 +60,8 @@ export class UnchargedTime {
     this.#burst.push(tick);
     while (sum(this.#burst, 'elapsedNs', 1) >= BURST_NS) this.#burst.shift();
     this.#mostNs = Math.max(this.#mostNs, sum(this.#burst, 'chargedNs'));
-    if (tick.launches > 0 && tick.chargedNs / tick.launches >= LONG_LAUNCH_NS)
+    // A launch that waits for tokens is counted before it is charged.
+    if (tick.chargedNs / Math.max(1, tick.launches) >= LONG_LAUNCH_NS)
       this.#owedNs += LONG_LAUNCH_FACTOR * tick.chargedNs;
     this.#guessedNs = tick.unknownLaunches > 0 ? GUESSED_NS : Math.max(0, this.#guessedNs - tick.elapsedNs);
     this.#unjudgedNs = Math.max(0, this.#unjudgedNs - tick.elapsedNs / 60);
@@ -84,8 +85,11 @@ export class UnchargedTime {
     if (isSample) this.#owedNs = Math.max(0, owedNs - (reported / 100) * elapsedNs);
     const charged = (mostNs / BURST_NS) * (CORRECTION_MAX_PPM / PPM_WHOLE) + owedNs / elapsedNs;
     const percent = Math.max(0, reported - 100 * charged);
-    if (this.#guessedNs > 0 && this.#unjudgedNs < MOST_UNJUDGED_NS) this.#unjudgedNs += isSample ? elapsedNs : 0;
-    else if (percent > UNCHARGED_PERCENT) this.#found = Math.max(percent, this.#found ?? 0);
+    if (this.#guessedNs > 0 && this.#unjudgedNs < MOST_UNJUDGED_NS) {
+      this.#unjudgedNs += isSample ? elapsedNs : 0;
+      return 0;
+    }
+    if (percent > UNCHARGED_PERCENT) this.#found = Math.max(percent, this.#found ?? 0);
     return isSample ? (percent / 100) * elapsedNs : 0;
   }
 

@@ -8,7 +8,7 @@ import type { Slice } from '../slice.js';
 import type { Slices } from '../slices.js';
 import { idleTime, type Quiet } from './idle-time.js';
 import type { SuspendNotes } from './suspend-notes.js';
-import type { Suspender } from './suspender.js';
+import { Stopped, type Suspender } from './suspender.js';
 import type { Suspensions } from './suspensions.js';
 
 export interface IdleWatchOptions {
@@ -120,6 +120,7 @@ export class IdleWatch {
       const done = await suspender.suspend(slice.id, 'idle', false);
       if (!done.ok) notes.refused(slice, done);
     } catch (error) {
+      if (error instanceof Stopped) return;
       log.error({ err: error, allocation: slice.id }, 'an idle container could not be suspended');
     } finally {
       const tookMs = Number((nowNs() - startNs) / 1_000_000n);

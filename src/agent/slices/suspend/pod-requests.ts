@@ -6,7 +6,7 @@ import type { ProcessOwners } from '../process-owners.js';
 import type { Slice } from '../slice.js';
 import type { Slices } from '../slices.js';
 import type { SuspendNotes } from './suspend-notes.js';
-import type { Suspended, Suspender } from './suspender.js';
+import { Stopped, type Suspended, type Suspender } from './suspender.js';
 import type { Suspensions } from './suspensions.js';
 
 export interface PodRequestsOptions {
@@ -65,6 +65,7 @@ export class PodRequests {
       .then(
         () => true,
         (error: unknown) => {
+          if (error instanceof Stopped) return false;
           log.error({ err: error, allocation: slice.id }, 'the request of a pod could not be carried out');
           return false;
         },

@@ -4,7 +4,7 @@ import type { ProcessOwners } from '../process-owners.js';
 import type { Slice } from '../slice.js';
 import type { Suspended } from './suspender.js';
 
-/** Tells the owners of containers why these were not suspended, each reason once. */
+/** Tells the owners of containers why these were not suspended, each reason once, or not resumed. */
 export class SuspendNotes {
   readonly #usersOf: ProcessOwners['usersOf'];
   readonly #notices: SliceNotices;
@@ -33,6 +33,16 @@ export class SuspendNotes {
         type: 'Warning',
         reason: 'GPUSuspendRefused',
         message: `${user.container}: ${reason}`,
+      });
+  }
+
+  /** A call of the container waits, because its GPU has no room. */
+  waits(slice: Slice): void {
+    for (const user of this.#usersOf(slice.spec))
+      this.#notices.note(user, {
+        type: 'Warning',
+        reason: 'GPUResumeWaits',
+        message: `${user.container}: a program wants its GPU, which has no room now; it is resumed when there is room`,
       });
   }
 }

@@ -51,7 +51,8 @@ const SPARE_BYTES = 512 * 2 ** 20;
 
 const WORKING = 'one of its programs uses the GPU';
 
-class Stopped extends Error {}
+/** The agent stops: records tell the next one where to go on. */
+export class Stopped extends Error {}
 
 /** A process on its way: what the driver last said of it. */
 interface Moved extends Member {

@@ -2,7 +2,8 @@ import type { Clock } from '../../../host/clock.js';
 import type { Log } from '../../../host/log.js';
 import type { Slice } from '../slice.js';
 import type { Slices } from '../slices.js';
-import type { Suspender } from './suspender.js';
+import type { SuspendNotes } from './suspend-notes.js';
+import { Stopped, type Suspender } from './suspender.js';
 import type { Suspensions } from './suspensions.js';
 
 export interface WakeWatchOptions {
@@ -11,6 +12,7 @@ export interface WakeWatchOptions {
   readonly suspender: Pick<Suspender, 'resume'>;
   /** Whether the container comes back with its turn. */
   readonly takesTurns: (slice: Slice) => boolean;
+  readonly notes: Pick<SuspendNotes, 'waits'>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -64,22 +66,26 @@ export class WakeWatch {
       const calls = slice.calls();
       if (calls === null || String(calls.asked) === record.asked) continue;
       if (clock.now() < (this.#busy.get(allocation) ?? 0)) continue;
+      const isFirst = !this.#busy.has(allocation);
       this.#busy.set(allocation, Infinity);
-      void this.#wake(slice).finally(() => {
+      void this.#wake(slice, isFirst).finally(() => {
         if (suspensions.of(allocation) === null) this.#busy.delete(allocation);
         else this.#busy.set(allocation, clock.now() + AGAIN_MS);
       });
     }
   }
 
-  async #wake(slice: Slice): Promise<void> {
-    const { suspensions, suspender, takesTurns, clock, log } = this.#options;
+  async #wake(slice: Slice, isFirst: boolean): Promise<void> {
+    const { suspensions, suspender, takesTurns, notes, clock, log } = this.#options;
     try {
       await suspensions.wish(slice.id, clock.now());
       if (suspensions.of(slice.id)?.held === true || takesTurns(slice)) return;
       const resumed = await suspender.resume(slice.id, 0);
-      if (!resumed.ok) log.debug({ allocation: slice.id, reason: resumed.reason }, 'a container waits for its GPU');
+      if (resumed.ok || resumed.code !== 'full') return;
+      log.debug({ allocation: slice.id, reason: resumed.reason }, 'a container waits for its GPU');
+      if (isFirst) notes.waits(slice);
     } catch (error) {
+      if (error instanceof Stopped) return;
       log.error({ err: error, allocation: slice.id }, 'a container that asks for its GPU could not be resumed');
     }
   }

@@ -164,19 +164,6 @@ test('charges that were corrected count as corrected: a container that charges a
   t.end();
 });
 
-test('a container that says that it launched once, for longer than it may, may not launch again before it has paid', (t) => {
-  const law = new OverShare();
-  const over: (number | undefined)[] = [];
-  for (let tick = 0; tick < 3_000; tick += 1) {
-    const launches = tick % 600 === 0 ? 1 : 0;
-    law.tick({ ...TENTH, chargedNs: launches * 60e9, launches });
-    over.push(law.account?.overPpm);
-  }
-  t.equal(over[500], 0, 'the first launch takes longer than a share allows in a minute');
-  t.ok(Math.max(...over.map((ppm) => ppm ?? 0)) > 1_000_000, 'the second one comes four minutes too early');
-  t.end();
-});
-
 /** The most that was beyond the share in any account, in ppm; `at` says what is different in a tick of 100 ms. */
 function mostOver(ticks: number, at: (tick: number) => Partial<LawTick>): number {
   const law = new OverShare();
@@ -204,5 +191,29 @@ test('a debt is paid sooner when the share is raised', (t) => {
     return tick < 67 ? raised : { ...raised, chargedNs: 80 * MS, launches: 40 };
   };
   t.equal(mostOver(400, program), 0);
+  t.end();
+});
+
+test('what is charged after a long kernel, when the next launch already waits, is no launch', (t) => {
+  // Charged 2 s, it took 6: a launch is counted when it begins to wait, and charged when it has tokens.
+  const program = (tick: number): Partial<LawTick> =>
+    tick % 300 === 0 ? { chargedNs: 2e9 } : tick % 300 === 60 ? { chargedNs: 4e9, launches: 1 } : {};
+  t.equal(mostOver(3_000, program), 0);
+  t.end();
+});
+
+test('a container with forged tokens is over its share with kernels of any length', (t) => {
+  for (const ticks of [1, 2, 5, 10])
+    t.ok(
+      mostOver(600, (tick) => (tick % ticks === 0 ? { chargedNs: 77 * ticks * MS, launches: 1 } : {})) > 300_000,
+      `kernels of ${77 * ticks} ms`,
+    );
+  t.end();
+});
+
+test('a container that says that it launches once in ten seconds, for ten seconds, is found within two minutes', (t) => {
+  const program = (tick: number): Partial<LawTick> => (tick % 100 === 0 ? { chargedNs: 10e9, launches: 1 } : {});
+  t.equal(mostOver(300, program), 0, 'the first ones may be of several threads');
+  t.ok(mostOver(1_200, program) > 500_000);
   t.end();
 });

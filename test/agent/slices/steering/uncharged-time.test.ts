@@ -118,6 +118,13 @@ const HONEST: Readonly<Record<string, Program>> = {
       at += longMs / 0.3;
     }
   },
+  'programs whose long kernels are counted when they begin to wait for tokens': function* (random) {
+    for (let at = 0; ;) {
+      const longMs = 300 + 5_000 * random() ** 2;
+      yield { fromMs: at, toMs: at + longMs, part: 1, chargedAtMs: 'begin', launches: 0 };
+      at += longMs / 0.3;
+    }
+  },
   'programs whose kernels take up to three times their charge, by their data': function* (random) {
     for (let at = 0; ; at += 200)
       yield { fromMs: at, toMs: at + 200, part: 0.9 * random(), chargedAtMs: 'while', launches: 20, charged: 0.34 };
@@ -163,6 +170,16 @@ for (const [name, program] of Object.entries(HONEST))
       t.same([...see(program(generator(3)), HOURS * 3_600, windowMs)].slice(0, 5), []);
       t.end();
     });
+
+test('a launch whose cost is not known yet explains what the driver reports of it, also over an account', (t) => {
+  const uncharged = new UnchargedTime();
+  const tick = { chargedNs: 0, launches: 0, unknownLaunches: 0, elapsedNs: 1e8 };
+  uncharged.tick({ ...tick, launches: 1, unknownLaunches: 1 });
+  uncharged.report({ percent: 80, elapsedNs: 1e9, isSample: true });
+  t.equal(uncharged.tick(tick), 0);
+  t.equal(uncharged.take(), null);
+  t.end();
+});
 
 test('where the driver reports no times, as of a MIG instance, no time is uncharged', (t) => {
   t.same([...see(bypass(generator(5), 1, 0), 3_600, null)], []);
