@@ -351,8 +351,8 @@ function activate(sequence: number, copy: Buffer, turn: Buffer): Publication {
 }
 
 /**
- * Whether calls ask for their GPU: not at all, because the slice is being suspended or resumed, or is away, or because it
- * waits for its first turn. Only then they wait in the library.
+ * Whether calls ask for their GPU: not at all, because the slice is being suspended or resumed, because it is away, or
+ * because it waits for its first turn. Only then do they wait in the library.
  */
 export type SuspendedMark = keyof typeof SUSPENDED;
 
