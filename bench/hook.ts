@@ -31,6 +31,7 @@ const LIMITS = [
   { name: 'share 100', share: 100, memoryByDriver: false },
   // As behind NRI on a node whose driver keeps memory limits.
   { name: 'share 100, memory by the driver', share: 100, memoryByDriver: true },
+  { name: 'share 90, may be suspended', share: 90, memoryByDriver: false, suspendable: true },
 ] as const;
 
 /**
@@ -43,11 +44,12 @@ const LIMITS = [
 export async function run({ report }: BenchOptions): Promise<void> {
   const machine = await SimulatedMachine.open(1);
   try {
-    for (const [index, { name, share, memoryByDriver }] of LIMITS.entries()) {
+    for (const [index, { name, share, memoryByDriver, ...others }] of LIMITS.entries()) {
       const slice = join(machine.directory, `slice-${index}`);
       await mkdir(join(slice, 'usage'), { recursive: true });
       const device = { uuid: machine.uuidOf(0), pciBusId: '', memoryBytes: 8 * GIB, share, softLimit: null };
-      const limits = await LimitsWriter.create(join(slice, 'vgpu.limits'), { allocation: 'bench', devices: [device] });
+      const written = { allocation: 'bench', devices: [device], ...others };
+      const limits = await LimitsWriter.create(join(slice, 'vgpu.limits'), written);
       limits.leaveMemory(memoryByDriver);
       limits.close();
       for (let at = 0; at < PROCESSES; at += 1) {

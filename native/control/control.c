@@ -92,10 +92,19 @@ bool control_join(void) {
   return joined;
 }
 
+#define TURN_LOOK_NS 5000000
+
+/* The driver holds the calls of a suspended process. A process that begins has nothing that the driver could hold. */
+static void wait_for_turn(void) {
+  while (__atomic_load_n(&control.limits->header.suspended, __ATOMIC_ACQUIRE) == VGPU_SUSPENDED_WAITS)
+    os_sleep_until(os_now_ns() + TURN_LOOK_NS);
+}
+
 void control_notice(void) {
   uint32_t sequence = __atomic_load_n(&control.limits->header.sequence, __ATOMIC_ACQUIRE);
   if (__atomic_load_n(&control.limits->header.suspended, __ATOMIC_RELAXED) != VGPU_SUSPENDED_NOT)
     usage_count(&control.ledger.usage->header.asked, 1);
+  wait_for_turn();
   atomic_store_explicit(&gate.noticed, sequence, memory_order_relaxed);
   uint32_t slot = __atomic_load_n(&control.ledger.slot, __ATOMIC_ACQUIRE);
   if (slot == USAGE_NO_SLOT) return;

@@ -70,6 +70,7 @@ enum vgpu_suspended {
   VGPU_SUSPENDED_NOT = 0,
   VGPU_SUSPENDED_BEGINS = 1, /* or ends: a call may wait in the driver, and asks for the GPU */
   VGPU_SUSPENDED_AWAY = 2,   /* the slice has nothing on its GPUs; a call asks for them */
+  VGPU_SUSPENDED_WAITS = 3,  /* the slice has not begun, since its GPU has no room: a call asks for it and waits */
 };
 
 struct vgpu_limits_header {

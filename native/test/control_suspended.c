@@ -1,4 +1,7 @@
 #include "gpu.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
 #include "nvml_abi.h"
 
 static struct vgpu_limits *limits;
@@ -98,10 +101,37 @@ static void every_call_asks(void) {
   CHECK_EQ(usage->header.worked_at_ns, worked);
 }
 
+static atomic_bool returned;
+
+static void *ask_name(void *unused) {
+  char name[16];
+  (void)unused;
+  OK(cuDeviceGetName(name, sizeof name, 0));
+  atomic_store(&returned, true);
+  return NULL;
+}
+
+/* As in a container that started while its GPU was full. */
+static void a_call_waits_for_the_first_turn(void) {
+  pthread_t thread;
+  uint64_t before = usage->header.asked;
+  announce(VGPU_SUSPENDED_WAITS);
+  CHECK_EQ(pthread_create(&thread, NULL, ask_name, NULL), 0);
+  while (__atomic_load_n(&usage->header.asked, __ATOMIC_RELAXED) == before)
+    usleep(1000);
+  usleep(20000);
+  CHECK_EQ(atomic_load(&returned), false);
+  announce(VGPU_SUSPENDED_NOT);
+  pthread_join(thread, NULL);
+  CHECK_EQ(atomic_load(&returned), true);
+  CHECK_EQ(usage->header.asked - before, 1);
+  atomic_store(&returned, false);
+}
+
 int main(int argc, char **argv) {
   if (argc == 1) {
     TEST_BEGIN("any first call of a slice that was suspended asks for its GPU, once; launches, copies and allocations "
-               "count as work");
+               "count as work; before its first turn it waits");
     TEST_NOT_WRAPPED("it starts itself");
     sandbox_make();
     execl("/proc/self/exe", argv[0], "100", (char *)NULL);
@@ -117,6 +147,7 @@ int main(int argc, char **argv) {
   }
   limits->header.policy |= VGPU_POLICY_SUSPENDABLE;
   every_call_asks();
+  a_call_waits_for_the_first_turn();
   nvml_shows_nothing_in_use();
   int result = TEST_END;
   if (result != 0 || strcmp(argv[1], "100") != 0) return result;

@@ -111,6 +111,8 @@ export interface Limits {
   /** The library leaves device memory to the driver, in processes that start from now on. */
   readonly memoryByDriver: boolean;
   readonly suspendable: boolean;
+  /** What calls do first; see `SuspendedMark`. */
+  readonly suspended: SuspendedMark;
   readonly logLevel: LogLevel;
   /** Number of publications so far. */
   readonly sequence: number;
@@ -348,8 +350,15 @@ function activate(sequence: number, copy: Buffer, turn: Buffer): Publication {
   };
 }
 
-/** Whether calls ask for their GPU: not at all, because the slice is being suspended or resumed, or is away. */
+/**
+ * Whether calls ask for their GPU: not at all, because the slice is being suspended or resumed, because it is away, or
+ * because it waits for its first turn. Only then do they wait in the library.
+ */
 export type SuspendedMark = keyof typeof SUSPENDED;
+
+function suspendedMark(value: number): SuspendedMark {
+  return (Object.keys(SUSPENDED) as SuspendedMark[]).find((mark) => SUSPENDED[mark] === value) ?? 'not';
+}
 
 /** The write that marks a slice; the next publication announces it. */
 export function markSuspended(mark: SuspendedMark): FileWrite {
@@ -392,6 +401,7 @@ export function decodeLimits(buffer: Buffer): LimitsDecoded {
       unenforced: (policy & POLICY.unenforced) !== 0,
       memoryByDriver: (policy & POLICY.memoryByDriver) !== 0,
       suspendable: (policy & POLICY.suspendable) !== 0,
+      suspended: suspendedMark(buffer.readUInt32LE(LIMITS_HEADER.suspended)),
       logLevel: LOG_LEVELS[buffer.readUInt32LE(LIMITS_HEADER.logLevel)] ?? 'debug',
       sequence,
       devices,

@@ -30,7 +30,7 @@ export const POLICY = { denyUnlisted: 1, unenforced: 2, memoryByDriver: 4, suspe
 export const LOG_LEVEL = { none: 0, error: 1, warning: 2, info: 3, debug: 4 } as const;
 export const LIVE_FLAGS = { alone: 1 } as const;
 export const PRIORITY = { normal: 0, high: 1, low: 2 } as const;
-export const SUSPENDED = { not: 0, begins: 1, away: 2 } as const;
+export const SUSPENDED = { not: 0, begins: 1, away: 2, waits: 3 } as const;
 export const DENIED_API = {
   alloc: 0,
   pitch: 1,

@@ -56,6 +56,8 @@ export interface AgentConfig
   readonly allowSuspend: boolean;
   /** How long containers are idle before they are suspended, unless their pod says otherwise; null: never. */
   readonly suspendIdleMs: number | null;
+  /** How many times its cores and memory a GPU offers, the rest to suspendable pods; 1: what it has. */
+  readonly suspendFactor: number;
   /** Pods may ask for more of their GPU than they requested. */
   readonly allowResize: boolean;
   readonly logLevel: LogLevel;

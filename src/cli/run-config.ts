@@ -66,6 +66,9 @@ const optionalPort = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+/** The kubelet gets each offered unit by name, in one message of at most 4 MiB. */
+const MOST_SUSPEND_FACTOR = 8;
+
 const SCHEMA = z.object({
   driver: z.enum(['nvidia', 'sim', 'dummy'], 'expected nvidia, sim or dummy'),
   'sim-node': path,
@@ -117,6 +120,7 @@ const SCHEMA = z.object({
   'allow-unenforced': bool,
   'allow-suspend': bool,
   'suspend-idle': idle,
+  'suspend-factor': whole(1, MOST_SUSPEND_FACTOR),
   'allow-resize': bool,
   'container-runtime-endpoint': path,
   'docker-endpoint': path,
@@ -193,6 +197,7 @@ export function agentConfig(values: Readonly<Record<string, string>>, environmen
     allowUnenforced: flags['allow-unenforced'],
     allowSuspend: flags['allow-suspend'],
     suspendIdleMs: flags['suspend-idle'],
+    suspendFactor: suspendFactor(flags),
     allowResize: flags['allow-resize'],
     logLevel: logLevel(flags.v),
   };
@@ -206,6 +211,13 @@ function tlsFiles(certFile: string | null, keyFile: string | null): AgentConfig[
   if ((certFile === null) !== (keyFile === null))
     throw new StartupError('--tls-cert-file and --tls-private-key-file must be given together');
   return certFile === null || keyFile === null ? null : { certFile, keyFile };
+}
+
+function suspendFactor(flags: { readonly 'suspend-factor': number; readonly 'allow-suspend': boolean }): number {
+  const factor = flags['suspend-factor'];
+  if (factor > 1 && !flags['allow-suspend'])
+    throw new StartupError(`--suspend-factor ${factor} needs --allow-suspend: containers beyond the GPU take turns`);
+  return factor;
 }
 
 function logLevel(verbosity: number): LogLevel {

@@ -129,6 +129,12 @@ export const RUN_FLAG_GROUPS: readonly FlagGroup[] = [
         help: 'with --allow-suspend: suspend containers that have launched, copied and allocated nothing for so long, unless their pods say otherwise (tencent.com/vcuda-suspend-idle)',
       },
       {
+        name: 'suspend-factor',
+        value: 'number',
+        default: '1',
+        help: 'how many times its cores and memory each GPU offers: the part above its own only to pods with annotation tencent.com/vcuda-suspendable: "true", which take turns; needs --allow-suspend',
+      },
+      {
         name: 'allow-resize',
         value: null,
         default: 'false',

@@ -43,6 +43,7 @@ export class NodeShapes {
             ...host,
             ...this.#fromInventory(decoded.inventory),
             allowsResize: decoded.inventory.allowsResize,
+            suspendFactor: decoded.inventory.suspendFactor,
           },
           inventoryProblem: null,
         };
@@ -64,12 +65,13 @@ export class NodeShapes {
   }
 
   #fromInventory(inventory: NodeInventory): { gpus: NodeGpu[]; topology: Topology } {
-    const gpus = inventory.gpus.map(({ gpu, healthy, foreign, freeCores, freeMemoryBytes }): NodeGpu => ({
+    const gpus = inventory.gpus.map(({ gpu, healthy, foreign, freeCores, freeMemoryBytes, offered }): NodeGpu => ({
       gpu,
       usable: healthy,
       foreign,
       freeCores,
       freeMemoryBytes,
+      offered,
     }));
     return { gpus, topology: this.#shared(inventory.topology) };
   }

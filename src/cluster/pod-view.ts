@@ -165,7 +165,8 @@ function gpuDemands(
     // Only containers with one GPU can be resized.
     const asked = resizable === null || divided.gpus !== undefined ? null : askedByResize(resizable, container);
     const resize = asked && { cores: asked.cores, memoryBytes: asked.memoryBlocks * MEMORY_BLOCK_BYTES };
-    return [{ container: firstIndex + at, ...divided, ...(resize && { resize }) }];
+    const { suspendable } = selection;
+    return [{ container: firstIndex + at, ...divided, ...(resize && { resize }), ...(suspendable && { suspendable }) }];
   });
 }
 

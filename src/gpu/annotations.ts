@@ -111,6 +111,12 @@ export const GPU_POLICY_KEY = 'tencent.com/gpu-policy';
 /** Pod annotation: whether the pod goes to the fullest node with room (`binpack`) or to the emptiest (`spread`). */
 export const NODE_POLICY_KEY = 'tencent.com/node-policy';
 
+/**
+ * Pod annotation: `"true"` lets the agent suspend the pod's containers while others work. On a node with a suspend
+ * factor they may get capacity beyond the real GPU. Counts when the pod is admitted; later changes are ignored.
+ */
+export const SUSPENDABLE_KEY = 'tencent.com/vcuda-suspendable';
+
 /** Container annotation (through the CRI): `/dev/nvidia0,/dev/nvidia1`. */
 export const DEVICE_KEY = 'tencent.com/vcuda-device';
 

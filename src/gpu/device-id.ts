@@ -51,9 +51,9 @@ export class DeviceIds {
     return { gpuUuid, kind: match[2] === 'c' ? 'core' : 'memory', number: Number(match[3]) };
   }
 
-  /** Every id of one GPU and kind, in order of number. */
-  all(gpu: Pick<Gpu, 'uuid' | 'memoryBytes'>, kind: ResourceKind): string[] {
-    const count = kind === 'core' ? CORES_PER_GPU : memoryBlocks(gpu.memoryBytes);
+  /** Every id of one GPU and kind, in order of number; `factor`: how many times its capacity it offers. */
+  all(gpu: Pick<Gpu, 'uuid' | 'memoryBytes'>, kind: ResourceKind, factor = 1): string[] {
+    const count = factor * (kind === 'core' ? CORES_PER_GPU : memoryBlocks(gpu.memoryBytes));
     return Array.from({ length: count }, (_, number) => this.encode({ gpuUuid: gpu.uuid, kind, number }));
   }
 }

@@ -1,4 +1,4 @@
-import { COMPUTE_KEY, GPUS_KEY } from './annotations.js';
+import { COMPUTE_KEY, GPUS_KEY, SUSPENDABLE_KEY } from './annotations.js';
 import { ANY_GPUS, type GpuSelection } from './gpu-selection.js';
 import { checkCores, checkPair, refuse, type ContainerRequest, type RequestRefusal } from './request.js';
 import { CORES_PER_GPU, CORE_RESOURCE, MEMORY_BLOCK_BYTES, MEMORY_RESOURCE } from './resources.js';
@@ -48,10 +48,16 @@ export function dividedRequest(
  */
 export function checkRequest(
   request: ContainerRequest,
-  { gpus, compute }: GpuSelection = ANY_GPUS,
+  selection: GpuSelection = ANY_GPUS,
   shareMode = true,
 ): RequestRefusal | null {
   const { cores, memoryBlocks } = request;
+  const { gpus, compute } = selection;
+  if (selection.suspendable === true && divisionOf(cores, selection).gpus > 1)
+    return refuse(
+      'bad-annotation',
+      `annotation ${SUSPENDABLE_KEY} is "true", but ${CORE_RESOURCE}: ${cores} asks for several GPUs; only containers with one GPU can be suspended`,
+    );
   if (compute === 'sm' && cores > 0 && (gpus > 1 || cores > CORES_PER_GPU))
     return refuse(
       'bad-core-count',

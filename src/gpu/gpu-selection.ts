@@ -8,6 +8,7 @@ import {
   MODELS_KEY,
   NODE_POLICY_KEY,
   SAME_NUMA_KEY,
+  SUSPENDABLE_KEY,
   UUIDS_KEY,
 } from './annotations.js';
 import { MAX_DEVICES } from '../abi/vgpu-abi.js';
@@ -41,6 +42,8 @@ export interface GpuSelection {
   readonly gpuPolicy: BindPolicy;
   /** Which node the pod gets; null for the extender's own policy. */
   readonly nodePolicy: BindPolicy | null;
+  /** Its containers may be suspended, so they may get what a GPU offers beyond its real capacity; absent: no. */
+  readonly suspendable?: true;
 }
 
 /** The selection of a pod without such annotations. */
@@ -71,6 +74,7 @@ export const SELECTION_KEYS = [
   GPUS_KEY,
   GPU_POLICY_KEY,
   NODE_POLICY_KEY,
+  SUSPENDABLE_KEY,
 ];
 
 const MOST_ENTRIES = 64;
@@ -125,6 +129,7 @@ export function readSelection(annotation: (key: string) => string | undefined): 
     ...(chosen(COMPUTE_KEY, ['time', 'sm']) === 'sm' ? { compute: 'sm' } : {}),
     gpuPolicy: chosen(GPU_POLICY_KEY, BIND_POLICIES) ?? 'binpack',
     nodePolicy: chosen(NODE_POLICY_KEY, BIND_POLICIES) ?? null,
+    ...(chosen(SUSPENDABLE_KEY, ['true', 'false']) === 'true' ? { suspendable: true as const } : {}),
   };
   const [problem] = problems;
   if (problem !== undefined) return { ok: false, reason: problem };

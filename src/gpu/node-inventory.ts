@@ -16,10 +16,11 @@ import { levelBetween, linksBetween, topologyOfPairs, type Topology } from './to
  *      "levels":[["PIX","SYS"],["SYS"]],
  *      "nvlinks":[[4,0],[0]]}
  *
- * `resize` is absent on a node that does not allow it. A GPU whose multiprocessors are shared has `"compute":"sm"`.
- * `levels[a][k]` and `nvlinks[a][k]` are of the pair (a, a + 1 + k) of positions in `cards`: the upper triangle of both
- * matrices. A MIG instance is a separate entry with
- * `mig`: `{"profile":"1g.10gb","parentUuid":"GPU-...","gpuInstance":7,"computeInstance":0,"multiprocessors":16}`.
+ * `resize` is absent on a node that does not allow it. A GPU whose multiprocessors are shared has `"compute":"sm"`. A
+ * node with a suspend factor has `suspendFactor`, and each of its GPUs has `offeredCores` and `offeredMemoryBytes`,
+ * which are free for suspendable pods. `levels[a][k]` and `nvlinks[a][k]` are of the pair (a, a + 1 + k) of positions
+ * in `cards`: the upper triangle of both matrices. A MIG instance is a separate entry with `mig`:
+ * `{"profile":"1g.10gb","parentUuid":"GPU-...","gpuInstance":7,"computeInstance":0,"multiprocessors":16}`.
  * Readers ignore fields that they do not know; a change that they could not ignore gets a new version.
  */
 export interface NodeInventory {
@@ -28,6 +29,8 @@ export interface NodeInventory {
   readonly topology: Topology;
   /** Whether running containers may get more than they request; absent: no. */
   readonly allowsResize?: boolean;
+  /** How many times its real capacity each GPU offers, the rest to suspendable containers; absent: 1. */
+  readonly suspendFactor?: number;
 }
 
 export interface InventoryGpu {
@@ -41,6 +44,8 @@ export interface InventoryGpu {
   /** Free cores in the agent's ledger, in which allocations in their grace period still count. */
   readonly freeCores: number;
   readonly freeMemoryBytes: number;
+  /** What is free for suspendable containers, where the node has a suspend factor. */
+  readonly offered?: { readonly freeCores: number; readonly freeMemoryBytes: number };
 }
 
 export type InventoryResult =
@@ -64,7 +69,7 @@ export function encodeInventory(inventory: NodeInventory): string {
     );
   return JSON.stringify({
     version: VERSION,
-    cards: inventory.gpus.map(({ gpu, healthy, reason, foreign, freeCores, freeMemoryBytes }) => ({
+    cards: inventory.gpus.map(({ gpu, healthy, reason, foreign, freeCores, freeMemoryBytes, offered }) => ({
       index: gpu.index,
       minor: gpu.minor,
       uuid: gpu.uuid,
@@ -79,7 +84,10 @@ export function encodeInventory(inventory: NodeInventory): string {
       foreign,
       freeCores,
       freeMemoryBytes,
+      offeredCores: offered?.freeCores,
+      offeredMemoryBytes: offered?.freeMemoryBytes,
     })),
+    suspendFactor: inventory.suspendFactor,
     ...(inventory.allowsResize === true ? { resize: true } : {}),
     levels: triangle((a, b) => levelBetween(inventory.topology, a, b)),
     nvlinks: triangle((a, b) => linksBetween(inventory.topology, a, b)),
@@ -128,7 +136,13 @@ function readInventory(value: unknown): NodeInventory {
     if (other !== at) throw new Malformed(`GPUs ${other} and ${at} have the same index or UUID`);
   }
   const topology = readTopology(gpus.length, document);
-  return { gpus, topology, ...(document.resize === true ? { allowsResize: true } : {}) };
+  const factor = document.suspendFactor === undefined ? 1 : whole(document.suspendFactor, 'suspendFactor');
+  return {
+    gpus,
+    topology,
+    ...(document.resize === true ? { allowsResize: true } : {}),
+    ...(factor > 1 ? { suspendFactor: factor } : {}),
+  };
 }
 
 function readGpu(entry: Record<string, unknown>, where: string): InventoryGpu {
@@ -152,6 +166,14 @@ function readGpu(entry: Record<string, unknown>, where: string): InventoryGpu {
     foreign: entry.foreign === true,
     freeCores: Math.min(CORES_PER_GPU, whole(entry.freeCores, `${where}: freeCores`)),
     freeMemoryBytes: Math.min(memoryBytes, whole(entry.freeMemoryBytes, `${where}: freeMemoryBytes`)),
+    ...(entry.offeredCores === undefined
+      ? {}
+      : {
+          offered: {
+            freeCores: Math.min(CORES_PER_GPU, whole(entry.offeredCores, `${where}: offeredCores`)),
+            freeMemoryBytes: Math.min(memoryBytes, whole(entry.offeredMemoryBytes, `${where}: offeredMemoryBytes`)),
+          },
+        }),
   };
 }
 

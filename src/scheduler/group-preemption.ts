@@ -48,12 +48,15 @@ function evictionNode(
   node: ClusterNode,
 ): EvictionNode | null {
   const placedPods = cluster.podsOn(node.name).flatMap((uid) => cluster.placedPods.get(uid) ?? []);
-  const capacity = node.shape.gpus.length * CORES_PER_GPU;
+  const capacity = node.shape.gpus.length * CORES_PER_GPU * (node.shape.suspendFactor ?? 1);
   const requested = placedPods.reduce((sum, { pod: { demand } }) => sum + coresOf(demand), 0);
   if (requested + coresOf(pod.demand) <= capacity) return null;
   const victims = placedPods.filter(({ pod: { uid } }) => (pods.get(uid)?.priority ?? 0) < pod.priority);
   if (victims.length === 0) return null;
-  const free = node.without(victims.flatMap(({ charges }) => charges));
+  const free = node.without(
+    victims.flatMap(({ charges }) => charges),
+    pod.demand,
+  );
   const before = [...free.cores];
   const others = [...members].flatMap(([uid, name]) =>
     name === node.name && uid !== pod.uid ? (pods.get(uid)?.demand ?? []) : [],

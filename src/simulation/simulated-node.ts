@@ -1,3 +1,4 @@
+import { SUSPENDABLE_KEY } from '../gpu/annotations.js';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KubeletEmulator, type EmulatorOptions } from './kubelet/kubelet.js';
@@ -79,6 +80,7 @@ export function simulatedConfig(directory: string, config: Partial<AgentConfig> 
     allowUnenforced: false,
     allowSuspend: false,
     suspendIdleMs: null,
+    suspendFactor: 1,
     allowResize: false,
     logLevel: 'info',
     ...config,
@@ -165,6 +167,10 @@ function podsOf(kubelet: KubeletEmulator, killedAtMs: SimulatedNodeOptions['kill
           ...selectionOf(pod, name),
         })),
       ),
+    isSuspendable: (podUid) => {
+      const pod = find((entry) => entry.uid === podUid);
+      return pod === undefined ? null : pod.annotations?.[SUSPENDABLE_KEY] === 'true';
+    },
     ended: () => kubelet.ended,
     exists: (podUid) => find((pod) => pod.uid === podUid) !== undefined,
     ask: async () => undefined,

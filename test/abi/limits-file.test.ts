@@ -70,7 +70,7 @@ test('encoded limits decode to the same limits', (t) => {
     fc.property(limits, (written) => {
       const read = decoded(encodeLimits(written));
       const devices = written.devices.map((one) => ({ ...one, driverOverheadBytes: 0, steering: null, generation: 0 }));
-      t.same(read, { ...written, devices, memoryByDriver: false, sequence: 0 });
+      t.same(read, { ...written, devices, memoryByDriver: false, suspended: 'not', sequence: 0 });
     }),
     { numRuns: 200 },
   );

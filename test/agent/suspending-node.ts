@@ -2,7 +2,6 @@ import { execFile, execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { credentials, type ServiceError } from '@grpc/grpc-js';
-import type { Test } from 'tap';
 import type { SliceNote } from '../../src/agent/slices/ports.js';
 import { packageFile } from '../../src/host/package-files.js';
 import { silentLog } from '../../src/host/log.js';
@@ -27,8 +26,13 @@ export const GPU = 'GPU-00000000-0000-0000-0000-000000000000';
 /** What a context and a module take on a simulated GPU. */
 export const CONTEXT_MIB = 258;
 
+/** What ends with a test, or a benchmark. */
+export interface Ending {
+  teardown(action: () => unknown): void;
+}
+
 /** A node with one GPU, and a pod that has half of it. */
-export async function suspendingNode(t: Test, allowSuspend: boolean) {
+export async function suspendingNode(t: Ending, allowSuspend: boolean) {
   const directory = await scratchDirectory(t);
   const program = buildProgram('test/harness/gpu-machine/recall.c', directory, 'recall');
   const notes: SliceNote[] = [];

@@ -50,6 +50,7 @@ for (const [what, args, message] of [
     ['--tls-cert-file=/a'],
     /--tls-cert-file and --tls-private-key-file must be given together/,
   ],
+  ['more than a GPU has without turns', ['--suspend-factor=3'], /--suspend-factor 3 needs --allow-suspend/],
   [
     'token review without the API server',
     ['--token-review'],

@@ -39,7 +39,12 @@ const inventory: NodeInventory = {
 };
 
 test('the reader returns what the writer wrote', (t) => {
-  for (const written of [inventory, { ...inventory, allowsResize: true }])
+  const offering = inventory.gpus.map((gpu) => ({ ...gpu, offered: { freeCores: 100, freeMemoryBytes: 2048 } }));
+  for (const written of [
+    inventory,
+    { ...inventory, allowsResize: true },
+    { ...inventory, gpus: offering, suspendFactor: 3 },
+  ])
     t.same(decodeInventory(encodeInventory(written)), { ok: true, inventory: written });
   t.same(
     decodeInventory(encodeInventory({ gpus: [], topology: topologyOfPairs(0, () => ({ level: 'SYS', nvlinks: 0 })) }))

@@ -33,7 +33,7 @@ import { ContainerStarts } from './container-starts.js';
 import { LedgerKeeper } from './ledger-keeper.js';
 import { describeForgotten, ForgottenAllocations } from './forgotten-allocations.js';
 import { offeredDevices, offeredInstances, type OfferedDevice } from './offered-devices.js';
-import { podsGone } from './pod-life.js';
+import { podsGone, withPodsWord } from './pod-life.js';
 import { gpusOf } from './slice-limits.js';
 import { SliceUpkeep } from './slice-upkeep.js';
 
@@ -255,7 +255,9 @@ export class Allocator {
       const { clock, graceMs, pods, log } = this.#options;
       const [before, now, endedPods] = [this.#state, clock.now(), pods.ended()];
       // The kubelet's checkpoint names a pod that has ended until the kubelet admits the next pod.
-      const living = named.filter(({ container: { podUid } }) => !endedPods.has(podUid) && !gone.has(podUid));
+      const living = named
+        .filter(({ container: { podUid } }) => !endedPods.has(podUid) && !gone.has(podUid))
+        .map((holder) => withPodsWord(holder, pods));
       const followed = followLegacy(before, living, { endedPods, now, graceMs });
       this.#logLegacy(followed.begun, followed.ended);
       const taken = takeOver(followed.state, living, { now, graceMs });

@@ -11,13 +11,14 @@ import type { ResourceKind } from '../../gpu/resources.js';
 import type { Clock } from '../../host/clock.js';
 import type { Log } from '../../host/log.js';
 import type { LedgerKeeper } from './ledger-keeper.js';
+import { withPodsWord } from './pod-life.js';
 import type { HolderKnowledge, Notices, PodKnowledge } from './ports.js';
 import type { LegacyStore, SliceStore } from '../slices/ports.js';
 import { gpusOf, limitsOf } from './slice-limits.js';
 
 export interface ContainerStartsOptions {
   readonly holders: HolderKnowledge;
-  readonly pods: Pick<PodKnowledge, 'pending'>;
+  readonly pods: Pick<PodKnowledge, 'pending' | 'isSuspendable'>;
   readonly slices: SliceStore;
   readonly legacy: LegacyStore;
   readonly notices: Notices;
@@ -114,7 +115,7 @@ export class ContainerStarts {
     // The kubelet calls once per resource; the call for cores starts the whole container.
     if (kind === 'memory')
       return checkPair({ cores: holder.coreIds.length, memoryBlocks: holder.memoryIds.length }) ?? { ok: true };
-    const answer = identify(this.#ledger.state, holder, clock.now());
+    const answer = identify(this.#ledger.state, withPodsWord(holder, this.#options.pods), clock.now());
     if (!answer.ok) return answer;
     const { allocation } = answer;
     const wrong = this.#wrongGpu(holder, gpusOf(this.#ledger.state.node, allocation));

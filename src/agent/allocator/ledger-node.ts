@@ -8,7 +8,7 @@ import type { Inventory } from '../gpus/index.js';
  */
 export function ledgerNode(
   inventory: Inventory,
-  { shareMode, wholeInstances }: Pick<LedgerNode, 'shareMode' | 'wholeInstances'>,
+  { shareMode, wholeInstances, suspendFactor }: Pick<LedgerNode, 'shareMode' | 'wholeInstances' | 'suspendFactor'>,
   unusable: ReadonlyMap<string, string> = new Map(),
   foreignProcessCounts: ReadonlyMap<string, number> = new Map(),
 ): LedgerNode {
@@ -22,5 +22,6 @@ export function ledgerNode(
     ids: new DeviceIds(inventory.gpus),
     shareMode,
     wholeInstances,
+    suspendFactor,
   };
 }

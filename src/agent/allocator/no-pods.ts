@@ -16,6 +16,7 @@ export const NO_PODS: AgentPods = {
   pending: () => null,
   untilPending: async () => undefined,
   ended: () => new Set(),
+  isSuspendable: () => null,
   exists: () => null,
   ask: async () => undefined,
   annotations: () => null,

@@ -1,4 +1,5 @@
 import { isOffered } from '../../gpu/ledger/gpu-mode.js';
+import { factorOf } from '../../gpu/offer.js';
 import { isGivenWhole, usage, type LedgerState } from '../../gpu/ledger/state.js';
 import type { ResourceKind } from '../../gpu/resources.js';
 
@@ -16,11 +17,25 @@ export interface OfferedDevice {
 export function offeredDevices(state: LedgerState, kind: ResourceKind): OfferedDevice[] {
   return state.node.gpus.flatMap(({ gpu, usable }) => {
     if (isGivenWhole(state.node, gpu)) return [];
-    const all = state.node.ids.all(gpu, kind);
-    const held = kind === 'core' ? usage(state).get(gpu.uuid)?.coreIds : usage(state).get(gpu.uuid)?.memoryIds;
-    const ids = isOffered(state, gpu.uuid, 'plugin') ? all : all.filter((id) => held?.has(id) === true);
+    const { ids: names, suspendFactor } = state.node;
+    const all = new Set(names.all(gpu, kind, factorOf(gpu, suspendFactor)));
+    const held = heldIds(state, kind, gpu.uuid);
+    // The agent may have offered more before it was restarted.
+    const ids = isOffered(state, gpu.uuid, 'plugin') ? [...all, ...held.filter((id) => !all.has(id))] : held;
     return ids.map((id) => ({ id, healthy: usable, numaNode: gpu.numaNode }));
   });
+}
+
+/** The ids that name a GPU and that containers hold, whichever GPU they got for them; in order of number. */
+function heldIds(state: LedgerState, kind: ResourceKind, gpuUuid: string): string[] {
+  const held = [...usage(state).values()].flatMap(({ coreIds, memoryIds }) => [
+    ...(kind === 'core' ? coreIds : memoryIds),
+  ]);
+  const named = held.flatMap((id) => {
+    const decoded = state.node.ids.decode(id);
+    return decoded?.gpuUuid === gpuUuid ? [{ id, number: decoded.number }] : [];
+  });
+  return named.sort((a, b) => a.number - b.number).map(({ id }) => id);
 }
 
 /** The MIG instances of each profile, where they are given whole. */

@@ -12,6 +12,7 @@ export interface LedgerNeeds {
   readonly config: {
     readonly checkpointPath: string;
     readonly shareMode: boolean;
+    readonly suspendFactor: number;
     readonly migStrategy: MigStrategy;
   };
   readonly gpus: Pick<Gpus, 'inventory' | 'health'>;
@@ -28,10 +29,10 @@ export interface RestoredLedger {
 /** Reads the checkpoint. */
 export async function openLedger({ config, gpus, log }: LedgerNeeds): Promise<RestoredLedger> {
   const checkpoint = checkpointFile(config.checkpointPath);
-  const { shareMode, migStrategy } = config;
+  const { shareMode, suspendFactor, migStrategy } = config;
   const node = ledgerNode(
     gpus.inventory,
-    { shareMode, wholeInstances: migStrategy === 'whole' || migStrategy === 'dynamic' },
+    { shareMode, suspendFactor, wholeInstances: migStrategy === 'whole' || migStrategy === 'dynamic' },
     gpus.health.unusable(),
   );
   return { node, checkpoint, restored: await restoredCheckpoint(checkpoint, node, log) };

@@ -49,6 +49,12 @@ export async function runningOf(
   return allocations.filter(({ owners }) => owners.some(runs));
 }
 
+/** The holder with what its pod says about suspension. */
+export function withPodsWord(holder: Holder, pods: Pick<PodKnowledge, 'isSuspendable'>): Holder {
+  const isSuspendable = pods.isSuspendable(holder.container.podUid);
+  return isSuspendable === null ? holder : { ...holder, isSuspendable };
+}
+
 /** Whether this container runs, or any container of the pod, as far as that is known. */
 function mayRun({ running, any }: PodRemains, container?: string): boolean {
   if (running === null) return any;

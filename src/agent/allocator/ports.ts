@@ -17,6 +17,8 @@ export interface PodKnowledge {
    * request before the pod watch shows the pod.
    */
   untilPending(kind: ResourceKind, size: number): Promise<void>;
+  /** Whether the pod says that its containers may be suspended; null for an unknown pod. Answers from memory. */
+  isSuspendable(podUid: string): boolean | null;
   /** UIDs of pods that succeeded, failed or were deleted. */
   ended(): ReadonlySet<string>;
   /** Whether the API server has this pod on this node; null while that is unknown. Answers from memory. */

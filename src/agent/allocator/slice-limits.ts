@@ -22,9 +22,11 @@ export function limitsOf(
 ): SliceLimits {
   const gpus = new Map(node.gpus.map(({ gpu }) => [gpu.uuid, gpu]));
   const limits = memoryLimits(allocation);
+  const takesTurns = allocation.suspendable === true && (node.suspendFactor ?? 1) > 1;
   return {
     allocation: allocation.id,
     owner,
+    ...(takesTurns ? { takesTurns } : {}),
     devices: allocation.parts.flatMap((part, _, { length }) => {
       const gpu = gpus.get(part.gpuUuid);
       if (gpu === undefined) return [];

@@ -236,6 +236,14 @@ export class NodePods {
     return this.#byUid.get(podUid)?.annotations ?? null;
   }
 
+  /** See `PodKnowledge`. */
+  isSuspendable(podUid: string): boolean | null {
+    const annotations = this.annotations(podUid);
+    if (annotations === null) return null;
+    const read = readSelection((key) => annotations.get(key));
+    return read.ok && read.selection.suspendable === true;
+  }
+
   /** Marks a container as starting, so that it is no longer pending. */
   noteStarted(podUid: string, container: string): void {
     const started = this.#started.get(podUid) ?? new Set<string>();

@@ -105,15 +105,26 @@ export class NodeReport {
       );
     }
     this.#told = { state, reasons };
-    const gpus = pluginSlots(state).map(({ gpu, usable, freeCores, freeMemoryBytes, processCount }) => ({
+    const { suspendFactor = 1 } = state.node;
+    const offered = suspendFactor > 1 ? pluginSlots(state, undefined, true) : [];
+    const gpus = pluginSlots(state).map(({ gpu, usable, freeCores, freeMemoryBytes, processCount }, at) => ({
       gpu,
       healthy: usable,
       reason: unusable.get(gpu.uuid) ?? notOffered(state, gpu),
       foreign: processCount > 0 && freeCores === CORES_PER_GPU,
       freeCores,
       freeMemoryBytes,
+      offered: offered[at] && {
+        freeCores: offered[at].freeCores,
+        freeMemoryBytes: offered[at].freeMemoryBytes,
+      },
     }));
-    const text = encodeInventory({ topology: state.node.topology, gpus, allowsResize });
+    const text = encodeInventory({
+      topology: state.node.topology,
+      gpus,
+      allowsResize,
+      suspendFactor: suspendFactor > 1 ? suspendFactor : undefined,
+    });
     const next = { text, gpus, at: clock.now() };
     this.#isBehind = this.#written !== null && mayWait(this.#written, next);
     if (this.#written?.text === text || this.#isBehind) return;

@@ -127,7 +127,7 @@ export interface SuspensionSnapshot {
   readonly step: 'suspending' | 'suspended' | 'resuming';
   readonly sinceMs: number;
   /** Who wanted it: an operator of the node, the pod by its annotation, or nobody: it was idle. */
-  readonly by: 'operator' | 'pod' | 'idle';
+  readonly by: 'operator' | 'pod' | 'idle' | 'turn';
   /** Its calls wait until someone resumes it; otherwise a call does. */
   readonly held: boolean;
   /** When one of its calls asked for the GPU since; null: none did. */

@@ -76,6 +76,8 @@ export interface SliceLimits {
     /** The highest that its pod may request; absent: every priority. */
     readonly priority?: Priority;
   }[];
+  /** Whether its containers take turns with others on their GPU; absent: no. */
+  readonly takesTurns?: boolean;
 }
 
 /** The directory of each allocation, which its container sees as /etc/vcuda. */

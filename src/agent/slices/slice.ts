@@ -33,6 +33,8 @@ export interface SliceSpec {
   readonly unenforced?: boolean;
   /** Whether the agent may suspend it; counts when its container starts. Absent: no. */
   readonly suspendable?: boolean;
+  /** Whether it takes turns with others on its GPU. Absent: no. */
+  readonly takesTurns?: boolean;
 }
 
 /** The first limits by position of the GPU: as allocated, or lower. */

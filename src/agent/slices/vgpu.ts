@@ -58,6 +58,8 @@ import { PodRequests } from './suspend/pod-requests.js';
 import { SuspendNotes } from './suspend/suspend-notes.js';
 import { Suspender } from './suspend/suspender.js';
 import { Suspensions } from './suspend/suspensions.js';
+import { TurnGpus } from './suspend/turn-gpus.js';
+import { TurnKeeper } from './suspend/turn-keeper.js';
 import { WakeWatch } from './suspend/wake-watch.js';
 import { UsageTmpfs } from './usage/usage-tmpfs.js';
 import { SliceDirectories } from './slice-directory.js';
@@ -257,7 +259,20 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     const slice = slices.started.get(allocation);
     if (slice !== undefined) followLimits(slice);
   });
-  const wakeWatch = new WakeWatch(suspending);
+  const turnGpus = new TurnGpus({
+    ...suspending,
+    memoryBytesOf: options.memoryBytesOf ?? (() => null),
+    observeUse: () => observeUse(slices, monitor.gpus),
+    nowNs: () => process.hrtime.bigint(),
+  });
+  const turns = new TurnKeeper({
+    gpus: () => turnGpus.waiting(),
+    suspend: (id) => turnGpus.suspend(id),
+    resume: (id) => turnGpus.resume(id),
+    clock: options.clock,
+    log: options.log,
+  });
+  const wakeWatch = new WakeWatch({ ...suspending, takesTurns: (slice) => turnGpus.decides(slice) });
   const podRequests = new PodRequests(suspending);
   const idleWatch = new IdleWatch({
     ...suspending,
@@ -290,6 +305,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         await suspensions.forget(limits.allocation);
         await slices.start(specOf(limits));
         const slice = slices.started.get(limits.allocation);
+        if (slice !== undefined) turnGpus.begin(slice);
         if (slice !== undefined) await podRequests.begin(slice);
         resize(limits.allocation);
         await driverMemory?.expect(limits.allocation);
@@ -302,6 +318,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         void driverMemory?.expect(limits.allocation);
         await suspender.recover(limits.allocation);
         const slice = slices.started.get(limits.allocation);
+        if (slice !== undefined) turnGpus.restore(slice);
         if (slice !== undefined) podRequests.reconsider(slice);
       },
       correct(limits) {
@@ -367,12 +384,14 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         auditor.start();
         mps?.start();
         wakeWatch.start();
+        turns.start();
         podRequests.start();
         if (options.allowSuspend === true) idleWatch.start();
       },
       async stop() {
         idleWatch.stop();
         podRequests.stop();
+        turns.stop();
         wakeWatch.stop();
         suspender.stop();
         await mps?.stop();
@@ -446,6 +465,7 @@ function specOf(limits: SliceLimits): SliceSpec {
   return {
     allocation: limits.allocation,
     owner: limits.owner,
+    takesTurns: limits.takesTurns,
     devices: limits.devices.map(({ gpu, memoryBytes, share, softLimit, priority }) => ({
       uuid: gpu.uuid,
       ...(gpu.compute === undefined ? {} : { compute: gpu.compute }),

@@ -1,7 +1,12 @@
 import type { SuspensionSnapshot } from '../../agent/node/view.js';
 import { age, gib } from '../terminal-text.js';
 
-const BY = { operator: 'by an operator of the node', pod: 'by its pod', idle: 'because it was idle' } as const;
+const BY = {
+  operator: 'by an operator of the node',
+  pod: 'by its pod',
+  idle: 'because it was idle',
+  turn: 'because others have their turn',
+} as const;
 
 /** What happens to a container's GPU memory: since when, how much, who wanted it, and what its programs want. */
 export function suspensionText(

@@ -1,4 +1,6 @@
+import { SUSPENDABLE_KEY } from '../../gpu/annotations.js';
 import type { Cluster } from '../placement/cluster.js';
+import { takesTurns } from '../placement/cost-table.js';
 import { needsGpu, type Demand } from '../placement/demand.js';
 import { refusalText } from '../placement/fit-result.js';
 import { slotsOf, type ClusterNode } from '../placement/node.js';
@@ -58,7 +60,7 @@ export function* explainPod(
       const reason = obstacles.get(node) ?? null;
       const lacksGpus = lacking.has(node);
       if (reason !== null) return { node: node.name, fits: false, score: 0, gpus: [], reason, lacksGpus };
-      const placed = placePod(node.shape, slotsOf(node.shape, node.free), pod.demand);
+      const placed = placePod(node.shape, slotsOf(node.shape, node.freeFor(pod.demand)), pod.demand);
       const at = places.get(node) ?? -1;
       const cost = { primary: costs.primary[at] ?? 0, tieBreak: costs.tieBreak[at] ?? 0 };
       return {
@@ -66,7 +68,7 @@ export function* explainPod(
         fits: true,
         score: scores[at] ?? 0,
         gpus: placed.ok ? placed.containers : [],
-        reason: applied.inWords(cost),
+        reason: takesTurns(cost) ? 'the pod would take turns with other suspendable pods' : applied.inWords(cost),
         lacksGpus,
       };
     })
@@ -94,15 +96,26 @@ function obstacle(
 }
 
 /** Why the GPUs of a node cannot serve the pod; null if they can. Searches until the pace ends it. */
-function* noGpus({ shape, free }: ClusterNode, demand: Demand, pace: Pace): Turns<string | null> {
+function* noGpus(node: ClusterNode, demand: Demand, pace: Pace): Turns<string | null> {
+  const { shape } = node;
   if (!needsGpu(demand)) return null;
   for (;;) {
     if (pace.isTurnOver()) yield;
     if (pace.isSpent()) return refusalText('not-searched', demand);
-    const placed = placePod(shape, slotsOf(shape, free), demand);
+    const placed = placePod(shape, slotsOf(shape, node.freeFor(demand)), demand);
     if (placed.ok) return null;
-    if (!placed.isUnfinished) return placed.isProven ? placed.reason : refusalText('not-searched', demand);
+    if (!placed.isUnfinished)
+      return placed.isProven ? `${placed.reason}${offerInWords(node, demand)}` : refusalText('not-searched', demand);
   }
+}
+
+/** That the pod would have room if it could be suspended; else empty. */
+function offerInWords(node: ClusterNode, demand: Demand): string {
+  const selection = { ...demand.selection, suspendable: true as const };
+  const free = node.freeFor({ selection });
+  if (demand.selection.suspendable === true || free === node.free) return '';
+  const placed = placePod(node.shape, slotsOf(node.shape, free), { ...demand, selection, gpuKey: undefined });
+  return placed.ok ? `; there is room for pods that may be suspended (annotation ${SUSPENDABLE_KEY}: "true")` : '';
 }
 
 /** The taint in the notation of `kubectl taint`. */

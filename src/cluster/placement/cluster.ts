@@ -126,9 +126,9 @@ export class Cluster {
     this.reservations.drop(uid);
     const again = this.#release(uid);
     const scratch = this.#scratch.of(node);
-    node.copyUnreserved(scratch);
+    node.copyUnreserved(scratch, demand);
     const beside = placePod(node.shape, slotsOf(node.shape, scratch), demand);
-    const placed = beside.ok ? beside : placePod(node.shape, slotsOf(node.shape, node.free), demand);
+    const placed = beside.ok ? beside : placePod(node.shape, slotsOf(node.shape, node.freeFor(demand)), demand);
     if (placed.ok) this.#charge(decidedPod({ uid, nodeName, demand, gpus: null }, placed), node);
     this.#retry(again);
     return placed;

@@ -1,5 +1,5 @@
 import type { Demand } from './demand.js';
-import { copyState, type ClusterNode } from './node.js';
+import { copyState, type ClusterNode, type FreeState } from './node.js';
 import type { Pace, Turns } from './pace.js';
 import type { PlacementCost, Judge, Policy } from './policy/policy.js';
 import { policyOf } from './policy/policies.js';
@@ -15,6 +15,14 @@ interface Column {
   versions: Float64Array;
   primary: Float64Array;
   tieBreak: Float64Array;
+}
+
+/** More than any other cost: a suspendable pod goes where it runs without turns, if it can. */
+const COST_OF_TURNS = 1e9;
+
+/** Whether a pod with this cost has to take turns with others on its GPU. */
+export function takesTurns({ primary }: PlacementCost): boolean {
+  return primary >= COST_OF_TURNS / 2 && primary < Infinity;
 }
 
 const IMPOSSIBLE: PlacementCost = { primary: Infinity, tieBreak: Infinity };
@@ -93,11 +101,22 @@ export class CostTable {
 
   #fill(column: Column, node: ClusterNode, demand: Demand): void {
     const after = this.#scratch.of(node);
-    copyState(node.free, after);
-    const cost = tryPod(node, after, demand) ? this.#judgeOf(demand).cost(node, after, demand) : IMPOSSIBLE;
+    const cost = this.#costOf(node, after, demand);
     column.versions[node.slot] = node.version;
     column.primary[node.slot] = cost.primary;
     column.tieBreak[node.slot] = cost.tieBreak;
+  }
+
+  #costOf(node: ClusterNode, after: FreeState, demand: Demand): PlacementCost {
+    const free = node.freeFor(demand);
+    if (free === node.free) copyState(free, after);
+    else node.copyUnshared(after);
+    if (tryPod(node, after, demand)) return this.#judgeOf(demand).cost(node, after, demand);
+    if (free === node.free) return IMPOSSIBLE;
+    copyState(free, after);
+    if (!tryPod(node, after, demand)) return IMPOSSIBLE;
+    const { primary, tieBreak } = this.#judgeOf(demand).cost(node, after, demand);
+    return { primary: primary + COST_OF_TURNS, tieBreak };
   }
 
   /** Pods may name a policy of their own, of those that need no mix. */

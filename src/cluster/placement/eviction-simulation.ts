@@ -19,12 +19,15 @@ export class EvictionSimulation {
   readonly #demand: Demand;
   readonly #freed: FreeState;
   readonly #simulated: FreeState;
+  /** The evicted pods, where only their charges one by one tell what becomes free; else null. */
+  readonly #evicted: Set<Freed> | null;
 
   constructor(node: ClusterNode, demand: Demand, evicted: readonly Freed[] = []) {
     this.#node = node;
     this.#demand = demand;
     this.#freed = emptyState(node.shape.gpus.length);
     this.#simulated = emptyState(node.shape.gpus.length);
+    this.#evicted = (node.shape.suspendFactor ?? 1) > 1 ? new Set() : null;
     for (const pod of evicted) this.add(pod);
   }
 
@@ -38,6 +41,10 @@ export class EvictionSimulation {
 
   /** Whether the pod gets its GPUs. */
   hasGpus(): boolean {
+    if (this.#evicted !== null) {
+      const charges = [...this.#evicted].flatMap((pod) => pod.charges);
+      return tryPod(this.#node, this.#node.without(charges, this.#demand), this.#demand);
+    }
     this.#node.copyFreeWith(this.#freed, this.#simulated);
     return tryPod(this.#node, this.#simulated, this.#demand);
   }
@@ -51,7 +58,10 @@ export class EvictionSimulation {
     );
   }
 
-  #change({ charges, cpuMilli, hostMemoryBytes }: Freed, sign: 1 | -1): void {
+  #change(pod: Freed, sign: 1 | -1): void {
+    const { charges, cpuMilli, hostMemoryBytes } = pod;
+    if (sign > 0) this.#evicted?.add(pod);
+    else this.#evicted?.delete(pod);
     const freed = this.#freed;
     addCharges(freed, charges, sign);
     freed.cpuMilli += sign * cpuMilli;

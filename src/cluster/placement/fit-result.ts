@@ -34,17 +34,18 @@ export function judgeFit(
   if (isSelective(node, demand) && !node.shape.gpus.some(({ gpu }) => allows(demand.selection, gpu)))
     return 'not-selected';
   const state = scratch.of(node);
-  if (!node.isReserved && demand.init.length === 0 && demand.containers.length === 1 && !isSelective(node, demand)) {
+  const isAlone = demand.init.length === 0 && demand.containers.length === 1 && !isSelective(node, demand);
+  if (isAlone && !node.isReserved && node.freeFor(demand) === node.free) {
     if (fitsAlone(node, demand.containers[0] as ContainerDemand)) return null;
   } else {
-    node.copyUnreserved(state);
+    node.copyUnreserved(state, demand);
     const fit = fitOf(node, state, demand);
     if (fit === 'fits') return null;
     if (fit === 'unfinished') return 'unfinished';
     if (fit === 'given-up') return 'not-searched';
   }
   if (node.isReserved) {
-    copyState(node.free, state);
+    copyState(node.freeFor(demand), state);
     if (fitOf(node, state, demand) === 'fits') return 'reserved';
   }
   return fitsIdle(node, demand, scratch) ? 'no-room' : 'too-large';

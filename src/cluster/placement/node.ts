@@ -1,7 +1,10 @@
+import { ANY_GPUS, type GpuSelection } from '../../gpu/gpu-selection.js';
 import type { Gpu } from '../../gpu/gpu.js';
 import type { GpuSlot } from '../../gpu/placement/slot.js';
 import type { Charge, GpuSite } from '../../gpu/pods/pod-demand.js';
+import { factorOf, roomFor, type HeldAmount } from '../../gpu/offer.js';
 import { CORES_PER_GPU } from '../../gpu/resources.js';
+import type { Demand } from './demand.js';
 
 /** One GPU of a node, as the node publishes it. */
 export interface NodeGpu {
@@ -13,6 +16,8 @@ export interface NodeGpu {
   /** Free cores that the node publishes. They may be older than the placed pods here, so the smaller of both counts. */
   readonly freeCores: number;
   readonly freeMemoryBytes: number;
+  /** The same for suspendable pods, where the node has a suspend factor. */
+  readonly offered?: { readonly freeCores: number; readonly freeMemoryBytes: number };
 }
 
 /** A node, without the pods on it. `gpus[i]` is the GPU at position i of the topology. */
@@ -24,6 +29,8 @@ export interface NodeShape extends GpuSite {
   readonly hostMemoryBytes: number;
   /** Whether running containers may get more than they request: room is kept for what they ask for. Absent: no. */
   readonly allowsResize?: boolean;
+  /** How many times its real capacity each GPU offers, the rest to suspendable pods; absent: 1. */
+  readonly suspendFactor?: number;
 }
 
 /** Free capacity of a node, which placement and policies read and a fit simulation changes. */
@@ -33,6 +40,9 @@ export interface FreeState {
   cpuMilli: number;
   hostMemoryBytes: number;
 }
+
+/** Of a demand, what decides whether it finds the capacity for suspendable pods. */
+type Asking = Pick<Demand, 'selection'>;
 
 /** Shared by all nodes without reservations, which is most of them. */
 const NONE: readonly (readonly Charge[])[] = [];
@@ -55,6 +65,9 @@ export class ClusterNode {
   #usedHostMemory = 0;
   #reserved: readonly (readonly Charge[])[] = NONE;
   #free: FreeState;
+  /** By position, the charges of suspendable pods; null on a node that offers no more than it has. */
+  #suspendable: Charge[][] | null = null;
+  #offered: FreeState | null = null;
   #uniform = true;
   #oneModel = true;
   #sharesSms = false;
@@ -69,6 +82,7 @@ export class ClusterNode {
     this.#usedCores = new Float64Array(shape.gpus.length);
     this.#usedMemory = new Float64Array(shape.gpus.length);
     this.#free = emptyState(shape.gpus.length);
+    this.#openOffer();
     this.#refresh();
   }
 
@@ -95,9 +109,24 @@ export class ClusterNode {
     return this.#sharesSms;
   }
 
-  /** Free capacity, ignoring reservations. Must not be changed. */
+  /** Free capacity for pods that must run, ignoring reservations. Must not be changed. */
   get free(): FreeState {
     return this.#free;
+  }
+
+  /** `free` as this demand finds it: on a node with a suspend factor there is more for suspendable pods. */
+  freeFor({ selection }: Asking): FreeState {
+    return selection.suspendable === true && this.#offered !== null ? this.#offered : this.#free;
+  }
+
+  /** Writes the capacity into `into` on which a suspendable pod would run without turns. */
+  copyUnshared(into: FreeState): void {
+    copyState(this.#free, into);
+    for (const [at, { gpu }] of this.#shape.gpus.entries()) {
+      const [cores, bytes] = [into.cores[at] as number, into.memory[at] as number];
+      into.cores[at] = Math.max(0, Math.min(cores, CORES_PER_GPU - (this.#usedCores[at] as number)));
+      into.memory[at] = Math.max(0, Math.min(bytes, gpu.memoryBytes - (this.#usedMemory[at] as number)));
+    }
   }
 
   /** Number of usable GPUs without placed pods, ignoring reservations. */
@@ -124,6 +153,7 @@ export class ClusterNode {
     const same =
       shape.gpus.length === this.#shape.gpus.length &&
       shape.allowsResize === this.#shape.allowsResize &&
+      shape.suspendFactor === this.#shape.suspendFactor &&
       shape.gpus.every(({ gpu }, at) => {
         const before = this.#shape.gpus[at]?.gpu;
         return gpu.uuid === before?.uuid && (gpu.uuid !== '' || gpu.index === before.index);
@@ -136,6 +166,7 @@ export class ClusterNode {
       this.#usedHostMemory = 0;
       this.#reserved = NONE;
       this.#free = emptyState(shape.gpus.length);
+      this.#openOffer();
     }
     this.#refresh();
     return !same;
@@ -143,8 +174,10 @@ export class ClusterNode {
 
   /** Charges the amounts of a pod; `sign` -1 releases them. */
   charge(charges: readonly Charge[], cpuMilli: number, hostMemoryBytes: number, sign: 1 | -1): void {
-    for (const { position, cores, memoryBytes } of charges) {
+    for (const charge of charges) {
+      const { position, cores, memoryBytes } = charge;
       if (position >= this.#usedCores.length) continue;
+      if (charge.suspendable === true) this.#chargeOffer(charge, sign);
       this.#usedCores[position] = (this.#usedCores[position] as number) + sign * cores;
       this.#usedMemory[position] = (this.#usedMemory[position] as number) + sign * memoryBytes;
     }
@@ -166,8 +199,8 @@ export class ClusterNode {
   }
 
   /** Writes the free capacity minus reservations into `into`, which must have room for the node's GPUs. */
-  copyUnreserved(into: FreeState): void {
-    copyState(this.#free, into);
+  copyUnreserved(into: FreeState, asking: Asking): void {
+    copyState(this.freeFor(asking), into);
     for (const charges of this.#reserved) {
       for (const { position, cores, memoryBytes } of charges) {
         into.cores[position] = Math.max(0, (into.cores[position] as number) - cores);
@@ -176,11 +209,18 @@ export class ClusterNode {
     }
   }
 
-  /** The free capacity if these charges were removed, like `copyFreeWith`. */
-  without(charges: readonly Charge[]): FreeState {
+  /** The free capacity for this demand if these charges were removed, like `copyFreeWith`. */
+  without(charges: readonly Charge[], asking: Asking): FreeState {
     const [freed, state] = [emptyState(this.#shape.gpus.length), emptyState(this.#shape.gpus.length)];
     addCharges(freed, charges, 1);
     this.copyFreeWith(freed, state);
+    if (this.#suspendable === null) return state;
+    const before = this.freeFor(asking);
+    for (const [at, { usable }] of this.#shape.gpus.entries()) {
+      const [now, then] = [this.#roomAt(at, [], asking), this.#roomAt(at, charges, asking)];
+      state.cores[at] = usable ? (before.cores[at] as number) + then.cores - now.cores : 0;
+      state.memory[at] = usable ? (before.memory[at] as number) + then.memoryBytes - now.memoryBytes : 0;
+    }
     return state;
   }
 
@@ -233,8 +273,67 @@ export class ClusterNode {
     }
     this.#free.cpuMilli = this.#shape.cpuMilli - this.#usedCpuMilli;
     this.#free.hostMemoryBytes = this.#shape.hostMemoryBytes - this.#usedHostMemory;
+    this.#refreshOffer();
+  }
+
+  #openOffer(): void {
+    const { gpus, suspendFactor = 1 } = this.#shape;
+    this.#suspendable = suspendFactor > 1 ? gpus.map(() => []) : null;
+    this.#offered = suspendFactor > 1 ? emptyState(gpus.length) : null;
+  }
+
+  #chargeOffer(charge: Charge, sign: 1 | -1): void {
+    const known = this.#suspendable?.[charge.position];
+    if (known === undefined) return;
+    const isSame = ({ cores, memoryBytes }: Charge): boolean =>
+      cores === charge.cores && memoryBytes === charge.memoryBytes;
+    if (sign > 0) known.push(charge);
+    else if (known.some(isSame)) known.splice(known.findIndex(isSame), 1);
+  }
+
+  /** Both states of a node with a suspend factor. */
+  #refreshOffer(): void {
+    if (this.#offered === null) return;
+    for (const [at, gpu] of this.#shape.gpus.entries()) {
+      for (const [state, selection, told] of [
+        [this.#free, ANY_GPUS, gpu],
+        [this.#offered, SUSPENDABLE, gpu.offered ?? gpu],
+      ] as const) {
+        const room = this.#roomAt(at, [], { selection });
+        state.cores[at] = gpu.usable ? Math.min(room.cores, told.freeCores) : 0;
+        state.memory[at] = gpu.usable ? Math.min(room.memoryBytes, told.freeMemoryBytes) : 0;
+      }
+    }
+    this.#offered.cpuMilli = this.#free.cpuMilli;
+    this.#offered.hostMemoryBytes = this.#free.hostMemoryBytes;
+  }
+
+  /** The room by the charges alone, without those of `freed`. */
+  #roomAt(at: number, freed: readonly Charge[], { selection }: Asking): { cores: number; memoryBytes: number } {
+    const { gpu } = this.#shape.gpus[at] as NodeGpu;
+    const gone = freed.filter(({ position }) => position === at);
+    const kept = [...(this.#suspendable?.[at] ?? [])];
+    for (const charge of gone.filter(({ suspendable }) => suspendable === true)) {
+      const found = kept.findIndex(
+        ({ cores, memoryBytes }) => cores === charge.cores && memoryBytes === charge.memoryBytes,
+      );
+      if (found >= 0) kept.splice(found, 1);
+    }
+    const room = (real: number, used: number, of: (charge: Charge) => number): number => {
+      const sum = (charges: readonly Charge[]): number => charges.reduce((total, charge) => total + of(charge), 0);
+      const suspendable = sum(kept);
+      const running = used - sum(gone) - suspendable;
+      const held: HeldAmount = { running, suspendable, largest: Math.max(0, ...kept.map(of)) };
+      return roomFor(real, factorOf(gpu, this.#shape.suspendFactor), held, selection.suspendable === true);
+    };
+    return {
+      cores: room(CORES_PER_GPU, this.#usedCores[at] as number, ({ cores }) => cores),
+      memoryBytes: room(gpu.memoryBytes, this.#usedMemory[at] as number, ({ memoryBytes }) => memoryBytes),
+    };
   }
 }
+
+const SUSPENDABLE: GpuSelection = { ...ANY_GPUS, suspendable: true };
 
 /** A state for `gpus` GPUs. */
 export function emptyState(gpus: number): FreeState {

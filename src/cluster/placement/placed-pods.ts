@@ -37,7 +37,7 @@ export function placedPodOn(node: ClusterNode, pod: BoundPod): PlacedPod {
   const named = pod.gpus === null ? null : namedCharges(node, pod, pod.gpus);
   if (named !== null) return { pod, source: 'named', charges: named, gpus: pod.gpus ?? [] };
   const demand = pod.initEnded === true ? { ...pod.demand, init: [] } : pod.demand;
-  const placed = placePod(shape, slotsOf(shape, node.free), demand);
+  const placed = placePod(shape, slotsOf(shape, node.freeFor(demand)), demand);
   if (!placed.ok) return { pod, source: 'nowhere', charges: [], gpus: [] };
   const charges = namedCharges(node, pod, placed.containers) ?? placed.charges;
   return { pod, source: 'concluded', charges, gpus: placed.containers };
@@ -97,7 +97,7 @@ function initCharges(node: ClusterNode, demand: Demand, charges: readonly Charge
       const known = extra.get(position);
       // Init containers run one after another, so the largest request counts.
       extra.set(position, {
-        position,
+        ...beyond,
         cores: Math.max(beyond.cores, known?.cores ?? 0),
         memoryBytes: Math.max(beyond.memoryBytes, known?.memoryBytes ?? 0),
       });
@@ -116,7 +116,7 @@ function positionsFor(
 ): readonly number[] {
   const { shape } = node;
   const indexes = must.map((position) => shape.gpus[position]?.gpu.index ?? -1);
-  const slots = slotsOf(shape, node.free).map((slot, position) =>
+  const slots = slotsOf(shape, node.freeFor({ selection })).map((slot, position) =>
     own.has(position) ? { ...slot, freeCores: CORES_PER_GPU, freeMemoryBytes: slot.gpu.memoryBytes } : slot,
   );
   const request = { cores: wanted.cores, memoryBytes: wanted.memoryBytes, gpus: wanted.gpus, selection };

@@ -8,9 +8,10 @@ import type { ScratchStates } from './scratch.js';
  * How many pods of this demand have room on a node on which one fits, beside reservations; for pods of several
  * containers an estimate by their cores.
  */
-export function podRoom(node: ClusterNode, { containers, init }: Demand, scratch: ScratchStates): number {
+export function podRoom(node: ClusterNode, demand: Demand, scratch: ScratchStates): number {
+  const { containers, init } = demand;
   const state = scratch.of(node);
-  node.copyUnreserved(state);
+  node.copyUnreserved(state, demand);
   const asked = containers.length > 0 ? containers : init;
   const [only] = asked;
   const cores = asked.reduce((sum, { cores, gpus = 1 }) => sum + cores * gpus, 0);

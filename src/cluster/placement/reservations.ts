@@ -77,7 +77,7 @@ export class Reservations {
    */
   nominate(uid: string, demand: Demand, priority: number, node: ClusterNode, leaving: readonly Charge[]): void {
     this.drop(uid);
-    const charges = roomForSeveral(node, node.without(leaving), demand);
+    const charges = roomForSeveral(node, node.without(leaving, demand), demand);
     if (charges === null) return;
     node.reserve(charges);
     const rooms = [{ node, charges }];
@@ -151,10 +151,10 @@ type Shared = (readonly Charge[])[];
 /** The GPUs on which room would be reserved for the pod; null if there is no room. */
 function roomOn(node: ClusterNode, demand: Demand, scratch: ScratchStates, shared: Shared): readonly Charge[] | null {
   const [only, another] = demand.containers;
-  let state = node.free;
+  let state = node.freeFor(demand);
   if (node.isReserved) {
     state = scratch.of(node);
-    node.copyUnreserved(state);
+    node.copyUnreserved(state, demand);
   }
   if (only === undefined || another !== undefined || demand.init.length > 0 || isSelective(node, demand))
     return roomForSeveral(node, state, demand);

@@ -3,17 +3,19 @@ import { allows, ANY_GPUS, kindOf } from '../gpu-selection.js';
 import type { Gpu } from '../gpu.js';
 import { place } from '../placement/place.js';
 import { isWhole, roomiest, type GpuSlot } from '../placement/slot.js';
+import { factorOf, isOverOffer, roomFor } from '../offer.js';
 import { refuse, type RequestRefusal } from '../request.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks, RESOURCE_NAME, type ResourceKind } from '../resources.js';
 import { allocationId, coreIdsOf, memoryIdsOf, type Allocation, type Part } from './allocation.js';
 import { isOffered } from './gpu-mode.js';
 import { gpuWithRoom, isJoinedToWholeGpus, leavesGpuOpen } from './open-gpu.js';
-import { matchingContainers, type PendingContainers } from './pending.js';
+import { matchingContainers, maySuspend, type PendingContainer, type PendingContainers } from './pending.js';
 import { inTurn } from './pod-plan.js';
 import { gpuOfOpenMemory, openCores, openMemory } from './pairing.js';
 import { countByGpu } from './pick-ids.js';
 import { wrongCores } from './question.js';
 import {
+  heldOn,
   isGivenWhole,
   usedWithoutIds,
   pluginSlots,
@@ -34,6 +36,8 @@ export interface AllocateRequest {
    * The GPUs that these cores already have, because the container was found running; null or absent: they are chosen.
    */
   readonly gpus?: readonly Gpu[] | null;
+  /** Whether such a container may be suspended; for another request `pending` tells. */
+  readonly isSuspendable?: boolean;
 }
 
 export type Allocated =
@@ -88,8 +92,10 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
   const instances = wholeInstances(state, request.ids);
   // A container that requests whole instances gets only these instances.
   const half = instances === null ? (openMemory(state, request.ids.length, request.pending) ?? []) : [];
-  const chosen = given ?? instances ?? gpusOfCores(state, request, half);
+  const turn = inTurn(state, known, { kind: 'core', size: request.ids.length });
+  const chosen = given ?? instances ?? gpusOfCores(state, request.ids, turn, half);
   if (!chosen.ok) return chosen;
+  const isSuspendable = (request.isSuspendable ?? maySuspend(turn[0])) && chosen.gpus.length === 1;
   const allocation: Allocation = {
     id,
     parts: partsOf(state, chosen.gpus, request.ids, half),
@@ -100,6 +106,7 @@ function allocateCores(before: LedgerState, request: AllocateRequest): Allocated
     ...wayOf(chosen.gpus),
     isGpuOpen:
       request.gpus === undefined && half.length === 0 && leavesGpuOpen(state, request.pending, request.ids.length),
+    ...(isSuspendable ? { suspendable: true } : {}),
   };
   // The memory that was requested before these cores may belong to them, although another allocation has it.
   const isUnsure = before.open?.kind === 'joined' && (before.open.isUnsure === true || isJoinedToWholeGpus(before));
@@ -119,10 +126,13 @@ function allocateMemory(state: LedgerState, request: AllocateRequest): Allocated
     const repeated = repeatedAfterRestart(state, ids);
     if (repeated !== null) return { ok: true, state, allocation: repeated, replaced: null, isRepeated: true };
     const before = withoutHalf(state, ids);
-    const named = gpuOfHalf(before, ids);
+    const known = matchingContainers(request.pending, 'memory', ids.length);
+    const isSuspendable = maySuspend(inTurn(before, known, { kind: 'memory', size: ids.length })[0]);
+    const named = gpuOfHalf(before, ids, isSuspendable);
     if (!named.ok) return named;
     const { gpuUuid } = named;
-    const halves = [...before.halves, { memoryIds: ids, takenAt: now, gpuUuid }];
+    const half = { memoryIds: ids, takenAt: now, gpuUuid, ...(isSuspendable ? { suspendable: true as const } : {}) };
+    const halves = [...before.halves, half];
     const open: OpenHalf = { kind: 'memory', memoryIds: ids, gpuUuid };
     return { ok: true, state: { ...state, halves, open }, allocation: null, replaced: null };
   }
@@ -148,6 +158,7 @@ function allocateMemory(state: LedgerState, request: AllocateRequest): Allocated
 function gpuOfHalf(
   state: LedgerState,
   ids: readonly string[],
+  isSuspendable: boolean,
 ): { readonly ok: true; readonly gpuUuid?: string } | RequestRefusal {
   const held = [...usage(state).values()];
   const fresh = countByGpu(
@@ -156,9 +167,10 @@ function gpuOfHalf(
   );
   const hasRoom = ({ gpu, freeMemoryBytes }: GpuSlot): boolean =>
     freeMemoryBytes >= (fresh.get(gpu.uuid) ?? 0) * MEMORY_BLOCK_BYTES;
-  if (pluginSlots(state).every(hasRoom)) return { ok: true };
+  if (pluginSlots(state, undefined, isSuspendable).every(hasRoom)) return { ok: true };
   const wanted = state.node.gpus.find((entry) => entry.gpu.uuid === state.node.ids.decode(ids[0] ?? '')?.gpuUuid)?.gpu;
-  const alike = pluginSlots(state, reusedWith(state, ids)).filter((slot) => slot.gpu.compute === wanted?.compute);
+  const free = pluginSlots(state, reusedWith(state, ids), isSuspendable);
+  const alike = free.filter((slot) => slot.gpu.compute === wanted?.compute);
   const gpu = roomiest(alike, ids.length * MEMORY_BLOCK_BYTES);
   if (gpu !== null) return { ok: true, gpuUuid: gpu.uuid };
   return refuse('nothing-fits', `asked for ${ids.length} blocks of 256 MiB, which no GPU has free`);
@@ -228,30 +240,33 @@ type CoreGpus = { readonly ok: true; readonly gpus: readonly Gpu[] } | RequestRe
  */
 function gpusOfCores(
   state: LedgerState,
-  { ids: coreIds, pending }: AllocateRequest,
+  coreIds: readonly string[],
+  turn: readonly PendingContainer[],
   memoryIds: readonly string[],
 ): CoreGpus {
-  const free = pluginSlots(state, { coreIds: new Set(coreIds), memoryIds: new Set(memoryIds) });
+  const own = { coreIds: new Set(coreIds), memoryIds: new Set(memoryIds) };
+  const free = pluginSlots(state, own, maySuspend(turn[0]));
   const cores = coreIds.length;
   const counts = countByGpu(state, coreIds);
-  const turn = inTurn(state, matchingContainers(pending, 'core', cores), { kind: 'core', size: cores });
   // The ids carry the decision: of containers that wait together, one that gets parts of so many GPUs.
   const asking = turn.find(({ selection }) => divisionOf(cores, selection).gpus === counts.size) ?? turn[0];
   const selection = asking?.selection ?? ANY_GPUS;
   const division = divisionOf(cores, selection);
-  const own = free.filter((slot) => counts.has(slot.gpu.uuid));
+  const offering = free.filter((slot) => counts.has(slot.gpu.uuid));
   const named = memoryIds.length > 0 ? gpuOfOpenMemory(state) : [];
-  const hasNamed = named.every((index) => own.some(({ gpu }) => gpu.index === index));
+  const hasNamed = named.every((index) => offering.some(({ gpu }) => gpu.index === index));
   const perGpu = division.coresEach;
-  const room = own.every((slot) => slot.usable && counts.get(slot.gpu.uuid) === perGpu && slot.freeCores >= perGpu);
+  const room = offering.every(
+    (slot) => slot.usable && counts.get(slot.gpu.uuid) === perGpu && slot.freeCores >= perGpu,
+  );
   const memoryBytes = memoryIds.length * MEMORY_BLOCK_BYTES;
   const memoryFits = isDivided(division)
-    ? own.every((slot) => slot.freeMemoryBytes >= memoryBytes / division.gpus)
-    : own.reduce((sum, slot) => sum + slot.freeMemoryBytes, 0) >= memoryBytes;
-  const gpus = own.map(({ gpu }) => gpu);
+    ? offering.every((slot) => slot.freeMemoryBytes >= memoryBytes / division.gpus)
+    : offering.reduce((sum, slot) => sum + slot.freeMemoryBytes, 0) >= memoryBytes;
+  const gpus = offering.map(({ gpu }) => gpu);
   const isSelected =
     gpus.every((gpu) => allows(selection, gpu)) && new Set(gpus.map((gpu) => kindOf(selection, gpu))).size <= 1;
-  if (room && memoryFits && hasNamed && isSelected && own.length === division.gpus) return { ok: true, gpus };
+  if (room && memoryFits && hasNamed && isSelected && offering.length === division.gpus) return { ok: true, gpus };
   const placeOn = (among: readonly number[] | undefined, blocks: number) =>
     place(
       state.node.topology,
@@ -330,22 +345,36 @@ export function setMemory(state: LedgerState, allocation: Allocation, memoryIds:
   return { ...allocation, parts };
 }
 
-/** A refusal if a GPU of the allocation has more memory allocated than it has; else null. */
+/** A refusal if a GPU of the allocation has more memory allocated than it offers; else null. */
 export function overbooked(state: LedgerState, allocation: Allocation): RequestRefusal | null {
   for (const part of allocation.parts) {
     const gpu = state.node.gpus.find((entry) => entry.gpu.uuid === part.gpuUuid)?.gpu;
-    const held = usage(state).get(part.gpuUuid);
-    if (gpu === undefined || held === undefined) continue;
-    const blocks = memoryBlocks(gpu.memoryBytes) - usedWithoutIds(state, gpu.uuid).memoryBlocks;
-    if (held.memoryIds.size > blocks) {
-      const others = held.memoryIds.size - part.memoryIds.length;
-      return refuse(
-        'nothing-fits',
-        `asked for ${part.memoryIds.length} blocks of 256 MiB on GPU ${gpu.index}, where ${Math.max(0, blocks - others)} of ${blocks} are free`,
-      );
-    }
+    if (gpu === undefined) continue;
+    const [real, factor] = [memoryBlocks(gpu.memoryBytes), factorOf(gpu, state.node.suspendFactor)];
+    if (!isOverOffer(real, factor, heldOn(state, gpu.uuid).memoryBlocks)) continue;
+    const own = { coreIds: new Set<string>(), memoryIds: new Set(part.memoryIds) };
+    const free = roomFor(real, factor, heldOn(state, gpu.uuid, own).memoryBlocks, allocation.suspendable === true);
+    const blocks = real - usedWithoutIds(state, gpu.uuid).memoryBlocks;
+    return refuse(
+      'nothing-fits',
+      `asked for ${part.memoryIds.length} blocks of 256 MiB on GPU ${gpu.index}, where ${free} of ${blocks} are free`,
+    );
   }
   return null;
+}
+
+/** The index of a GPU of the allocation that has more cores or memory allocated than it offers; null if none has. */
+export function overOffered(state: LedgerState, { parts }: Allocation): number | null {
+  const { node } = state;
+  const over = node.gpus.find(({ gpu }) => {
+    if (!parts.some(({ gpuUuid }) => gpuUuid === gpu.uuid)) return false;
+    const [factor, held] = [factorOf(gpu, node.suspendFactor), heldOn(state, gpu.uuid)];
+    return (
+      isOverOffer(CORES_PER_GPU, factor, held.cores) ||
+      isOverOffer(memoryBlocks(gpu.memoryBytes), factor, held.memoryBlocks)
+    );
+  });
+  return over?.gpu.index ?? null;
 }
 
 export function withAllocation(state: LedgerState, allocation: Allocation): LedgerState {

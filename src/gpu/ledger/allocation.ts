@@ -40,6 +40,8 @@ export interface Allocation {
   readonly compute?: 'sm';
   /** What its running container has on its one GPU beyond these ids, since it was resized; absent: nothing. */
   readonly grown?: { readonly cores: number; readonly memoryBlocks: number };
+  /** Its pod said at its admission that its containers may be suspended; absent: they must run all the time. */
+  readonly suspendable?: true;
 }
 
 /**

@@ -54,8 +54,9 @@ interface StoredState {
     gpuOpen?: true;
     compute?: Allocation['compute'];
     grown?: Allocation['grown'];
+    suspendable?: true;
   }[];
-  halves: { memory: CompactIds; takenAt: number }[];
+  halves: { memory: CompactIds; takenAt: number; suspendable?: true }[];
   legacy: readonly Omit<LegacyHolding, 'missingSince'>[];
   /** Absent from checkpoints that were written before resource claims existed. */
   units?: readonly Omit<ClaimUnit, 'missingSince'>[];
@@ -82,8 +83,13 @@ export function encodeCheckpoint(
       ...(allocation.isGpuOpen === true ? { gpuOpen: true } : {}),
       compute: allocation.compute,
       grown: allocation.grown,
+      suspendable: allocation.suspendable,
     })),
-    halves: state.halves.map((half) => ({ memory: compactIds(half.memoryIds), takenAt: half.takenAt })),
+    halves: state.halves.map(({ memoryIds, takenAt, suspendable }) => ({
+      memory: compactIds(memoryIds),
+      takenAt,
+      suspendable,
+    })),
     legacy: state.legacy.map(({ container, cores, memoryBlocks, parts, gpusKnown }) => ({
       container,
       cores,
@@ -139,8 +145,13 @@ function readState(stored: StoredState): CheckpointContent {
       ...(allocation.gpuOpen === true ? { isGpuOpen: true } : {}),
       ...(allocation.compute === undefined ? {} : { compute: allocation.compute }),
       ...(allocation.grown === undefined ? {} : { grown: allocation.grown }),
+      ...(allocation.suspendable === true ? { suspendable: true } : {}),
     })),
-    halves: stored.halves.map((half) => ({ memoryIds: expandIds(half.memory), takenAt: half.takenAt })),
+    halves: stored.halves.map(({ memory, takenAt, suspendable }) => ({
+      memoryIds: expandIds(memory),
+      takenAt,
+      ...(suspendable === true ? { suspendable } : {}),
+    })),
     legacy: stored.legacy.map((holding) => ({ ...holding, missingSince: null })),
     units: (stored.units ?? []).map((unit) => ({ ...unit, missingSince: null })),
     modes: new Map(Object.entries(stored.doors ?? {})),

@@ -1,5 +1,6 @@
 import { checkPair, refuse, type RequestRefusal } from '../request.js';
-import { allocate, overbooked, setMemory, withAllocation, withoutHalf } from './allocate.js';
+import { SUSPENDABLE_KEY } from '../annotations.js';
+import { allocate, overbooked, overOffered, setMemory, withAllocation, withoutHalf } from './allocate.js';
 import { allocationId, coreIdsOf, memoryIdsOf, type Allocation, type ContainerRef } from './allocation.js';
 import { gpusNamed, type LedgerState } from './state.js';
 
@@ -15,6 +16,8 @@ export interface Holder {
    * next pod.
    */
   readonly isListed: boolean;
+  /** Whether its pod says that it may be suspended; absent: unknown. */
+  readonly isSuspendable?: boolean;
 }
 
 export type Identified =
@@ -38,10 +41,10 @@ export function identify(state: LedgerState, holder: Holder, now: number): Ident
   let known = state;
   const adopted = !state.allocations.has(id);
   if (adopted) {
-    const { coreIds, gpuNames } = holder;
+    const { coreIds, gpuNames, isSuspendable } = holder;
     const taken = allocate(
       { ...state, open: null },
-      { kind: 'core', ids: coreIds, pending: null, now, gpus: gpusNamed(state.node, gpuNames) },
+      { kind: 'core', ids: coreIds, pending: null, now, gpus: gpusNamed(state.node, gpuNames), isSuspendable },
     );
     if (!taken.ok) return taken;
     known = { ...taken.state, open: state.open };
@@ -56,7 +59,7 @@ export function identify(state: LedgerState, holder: Holder, now: number): Ident
   // Containers of a pod may use the same cores in turn: the directory serves the container with more memory.
   const others = samePod.some((owner) => owner.container !== holder.container.container);
   const memoryIds = others ? union(memoryIdsOf(allocation), holder.memoryIds) : holder.memoryIds;
-  const { grown, ...rest } = setMemory(known, allocation, memoryIds);
+  const { grown, suspendable, ...rest } = setMemory(known, allocation, memoryIds);
   const before = allocation.owners.at(-1);
   const isRestarted = before?.podUid === holder.container.podUid && before.container === holder.container.container;
   const settled: Allocation = {
@@ -66,12 +69,30 @@ export function identify(state: LedgerState, holder: Holder, now: number): Ident
     missingSince: null,
     // A container that starts again keeps what it grew by; the container after it does not get it.
     ...(isRestarted && grown !== undefined ? { grown } : {}),
+    ...(isSuspendable(allocation, holder) ? { suspendable: true } : {}),
   };
   const next = withAllocation(takeMemory(known, id, holder), settled);
-  const over = overbooked(next, settled);
+  const mustRun = suspendable === true && settled.suspendable !== true;
+  const taken = mustRun ? overOffered(next, settled) : null;
+  if (taken !== null) return mustNotRun(taken);
+  // Where more is offered, memory of another pod whose kind is not known yet may make it seem so.
+  const over = (state.node.suspendFactor ?? 1) > 1 ? null : overbooked(next, settled);
   if (over !== null) return over;
   const open = next.open !== null && next.open.kind !== 'memory' && next.open.allocationId === id ? null : next.open;
   return { ok: true, state: { ...next, open }, allocation: settled, adopted };
+}
+
+/** What the pod said when it was admitted. It is known at the first start of a container, and assumed before. */
+function isSuspendable({ owners, suspendable, parts }: Allocation, holder: Holder): boolean {
+  const isFirst = owners.length === 0 && holder.isSuspendable !== undefined;
+  return parts.length === 1 && (isFirst ? holder.isSuspendable === true : suspendable === true);
+}
+
+function mustNotRun(index: number): RequestRefusal {
+  return refuse(
+    'mismatch',
+    `GPU ${index} has no room for a container that must run all the time: the agent took it for another pod with annotation ${SUSPENDABLE_KEY}; delete this pod so that it is placed again`,
+  );
 }
 
 /** The kubelet never received a GPU for these cores: its next request was attributed to another container. */

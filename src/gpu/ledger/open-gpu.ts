@@ -71,12 +71,14 @@ export function gpuWithRoom(
   { size, pending }: { readonly size: number; readonly pending: PendingContainers },
 ): Gpu | null {
   const coreIds = coreIdsOf(allocation);
-  const free = pluginSlots(state, { coreIds: new Set(coreIds), memoryIds: new Set() });
+  const own = { coreIds: new Set(coreIds), memoryIds: new Set<string>() };
+  const free = pluginSlots(state, own, allocation.suspendable === true);
   const memoryBytes = size * MEMORY_BLOCK_BYTES;
   const known = matchingContainers(pending, 'memory', size);
   const selection = inTurn(state, known, { kind: 'memory', size })[0]?.selection ?? ANY_GPUS;
-  const own = free.find(({ gpu }) => allocation.parts.some(({ gpuUuid }) => gpuUuid === gpu.uuid));
-  if (own !== undefined && own.freeMemoryBytes >= memoryBytes && allows(selection, own.gpu)) return own.gpu;
+  const present = free.find(({ gpu }) => allocation.parts.some(({ gpuUuid }) => gpuUuid === gpu.uuid));
+  if (present !== undefined && present.freeMemoryBytes >= memoryBytes && allows(selection, present.gpu))
+    return present.gpu;
   const request = { cores: coreIds.length, memoryBlocks: size };
   const placed = place(state.node.topology, free, { ...dividedRequest(request, selection), selection });
   return placed.ok ? (placed.gpus[0] ?? null) : null;

@@ -47,6 +47,8 @@ export interface WaitingHalf {
   readonly scopes: readonly PlacementOptions[];
   /** Whether the other half can be nowhere else. */
   readonly isBound: boolean;
+  /** Whether cores that were answered are of a suspendable container; null for memory, whose cores tell. */
+  readonly isSuspendable: boolean | null;
 }
 
 /**
@@ -74,6 +76,7 @@ export function waitingHalf(
       wanted: { cores: coreIds.length, memoryBlocks: size },
       scopes,
       isBound: true,
+      isSuspendable: allocation.suspendable === true,
     };
   }
   const memoryIds = openMemory(state, size, pending);
@@ -90,5 +93,6 @@ export function waitingHalf(
     wanted: { cores: size, memoryBlocks: memoryIds.length },
     scopes: isFraction(size) && gpus.length !== count ? [] : [own],
     isBound: named.length > 0,
+    isSuspendable: null,
   };
 }

@@ -50,6 +50,11 @@ export function withPresentHints(
   });
 }
 
+/** Whether this container, which seems to ask, may be suspended; an unknown one must run. */
+export function maySuspend(container: Pick<PendingContainer, 'selection'> | undefined): boolean {
+  return container?.selection?.suspendable === true;
+}
+
 /** The waiting containers that ask for exactly this many units of the resource. */
 export function matchingContainers(
   pending: PendingContainers,

@@ -3,7 +3,7 @@ import { ANY_GPUS } from '../gpu-selection.js';
 import { placePod } from '../pods/pod-placement.js';
 import type { ContainerRequest } from '../request.js';
 import { coreIdsOf, memoryIdsOf } from './allocation.js';
-import type { PendingContainer, PendingContainers, ResourceRequest } from './pending.js';
+import { maySuspend, type PendingContainer, type PendingContainers, type ResourceRequest } from './pending.js';
 import { ownersOf, pluginSlots, type LedgerState, type Reused } from './state.js';
 
 /**
@@ -59,10 +59,11 @@ export function plannedGpus(
     .slice(pending.indexOf(asking) + 1)
     .filter(({ podUid, cores }) => podUid === asking.podUid && cores > 0);
   if (after.length === 0) return null;
-  const taken = pluginSlots(state);
+  const isSuspendable = maySuspend(asking);
+  const taken = pluginSlots(state, undefined, isSuspendable);
   // What init containers leave to the containers after them.
   const left = new Map(
-    pluginSlots(state, reused).flatMap(({ freeCores, freeMemoryBytes }, at) => {
+    pluginSlots(state, reused, isSuspendable).flatMap(({ freeCores, freeMemoryBytes }, at) => {
       const cores = freeCores - (taken[at]?.freeCores ?? 0);
       const memoryBytes = freeMemoryBytes - (taken[at]?.freeMemoryBytes ?? 0);
       return cores + memoryBytes > 0 ? [[at, { cores, memoryBytes }] as const] : [];

@@ -9,6 +9,7 @@ import { waitingHalf, type WaitingHalf } from './pairing.js';
 import {
   brokenRule,
   matchingContainers,
+  maySuspend,
   type PendingContainer,
   wantedAmounts,
   type BrokenRule,
@@ -58,7 +59,7 @@ export function questionOf(state: LedgerState, request: PreferenceRequest): Ques
   const reused = reusedWith(state, request.mustInclude);
   const turn = inTurn(state, known, { kind, size });
   const half = waitingHalf(state, request, must, turn[0]?.selection ?? ANY_GPUS);
-  const free = freeFor(state, reused, half);
+  const free = freeFor(state, reused, half, half?.isSuspendable ?? maySuspend(turn[0]));
   const broken = half === null ? brokenRule(known) : null;
   if (broken !== null) return broken;
   // Without knowledge of pods, memory that was joined to the last cores may belong to these cores: allow for it.
@@ -101,11 +102,17 @@ export function questionOf(state: LedgerState, request: PreferenceRequest): Ques
   };
 }
 
-function freeFor(state: LedgerState, { coreIds, memoryIds }: Reused, half: WaitingHalf | null): readonly GpuSlot[] {
-  const free = pluginSlots(state, {
+function freeFor(
+  state: LedgerState,
+  { coreIds, memoryIds }: Reused,
+  half: WaitingHalf | null,
+  isSuspendable: boolean,
+): readonly GpuSlot[] {
+  const own = {
     coreIds: new Set([...coreIds, ...(half?.coreIds ?? [])]),
     memoryIds: new Set([...memoryIds, ...(half?.memoryIds ?? [])]),
-  });
+  };
+  const free = pluginSlots(state, own, isSuspendable);
   if (half === null || half.coreIds.length === 0) return free;
   // Its cores are allocated, whatever became of the GPU since.
   const cores = Math.min(half.coreIds.length / Math.max(1, half.gpus.length), CORES_PER_GPU);

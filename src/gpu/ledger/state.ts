@@ -3,9 +3,10 @@ import type { Gpu } from '../gpu.js';
 import type { MadeInstance } from '../mig-partition.js';
 import { isInstance } from '../mig.js';
 import type { GpuSlot } from '../placement/slot.js';
+import { factorOf, roomFor, type HeldAmount } from '../offer.js';
 import { CORES_PER_GPU, MEMORY_BLOCK_BYTES, memoryBlocks } from '../resources.js';
 import type { Topology } from '../topology/topology.js';
-import type { Allocation } from './allocation.js';
+import type { Allocation, Part } from './allocation.js';
 import type { ClaimUnit } from './claim-unit.js';
 import { isOffered, type ClaimGpus, type GpuMode } from './gpu-mode.js';
 import type { LegacyHolding } from './legacy-holding.js';
@@ -20,6 +21,8 @@ export interface LedgerNode {
   readonly shareMode: boolean;
   /** MIG instances are allocated whole, by separate ids; no request for cores gets one. */
   readonly wholeInstances: boolean;
+  /** How many times its real capacity each GPU offers, the rest to suspendable containers; absent: 1. */
+  readonly suspendFactor?: number;
 }
 
 export interface LedgerGpu {
@@ -47,6 +50,8 @@ export interface MemoryHalf {
   readonly takenAt: number;
   /** The GPU that their cores have to be on; absent where the answer for the cores names it. */
   readonly gpuUuid?: string;
+  /** As in `Allocation`. */
+  readonly suspendable?: true;
 }
 
 /**
@@ -125,6 +130,8 @@ export interface Usage {
   readonly memoryIds: ReadonlySet<string>;
   /** What resized containers have beyond their ids. */
   readonly grown: { readonly cores: number; readonly memoryBlocks: number };
+  /** What suspendable containers hold of these ids. */
+  readonly suspendable: readonly Pick<Part, 'coreIds' | 'memoryIds'>[];
   /** How its containers share it. */
   readonly ways: ReadonlySet<Allocation['compute']>;
 }
@@ -134,6 +141,7 @@ interface OpenUsage {
   readonly memoryIds: Set<string>;
   readonly grown: { cores: number; memoryBlocks: number };
   readonly ways: Set<Allocation['compute']>;
+  readonly suspendable: Pick<Part, 'coreIds' | 'memoryIds'>[];
 }
 
 const usageOfState = new WeakMap<LedgerState, ReadonlyMap<string, Usage>>();
@@ -146,13 +154,14 @@ export function usage(state: LedgerState): ReadonlyMap<string, Usage> {
   const of = (gpuUuid: string) => {
     let entry = byGpu.get(gpuUuid);
     if (entry === undefined) {
-      entry = { coreIds: new Set(), memoryIds: new Set(), grown: { cores: 0, memoryBlocks: 0 }, ways: new Set() };
+      const grown = { cores: 0, memoryBlocks: 0 };
+      entry = { coreIds: new Set(), memoryIds: new Set(), grown, ways: new Set(), suspendable: [] };
       byGpu.set(gpuUuid, entry);
     }
     return entry;
   };
   for (const { gpu } of state.node.gpus) of(gpu.uuid);
-  for (const { parts, grown, compute } of state.allocations.values()) {
+  for (const { parts, grown, compute, suspendable } of state.allocations.values()) {
     for (const part of parts) {
       const entry = of(part.gpuUuid);
       entry.ways.add(compute);
@@ -160,13 +169,21 @@ export function usage(state: LedgerState): ReadonlyMap<string, Usage> {
       entry.grown.memoryBlocks += grown?.memoryBlocks ?? 0;
       for (const id of part.coreIds) entry.coreIds.add(id);
       for (const id of part.memoryIds) entry.memoryIds.add(id);
+      if (suspendable === true) entry.suspendable.push(part);
     }
   }
   for (const half of state.halves) {
+    const named = new Map<string, string[]>();
     for (const id of half.memoryIds) {
       const gpuUuid = half.gpuUuid ?? state.node.ids.decode(id)?.gpuUuid;
-      if (gpuUuid !== undefined) of(gpuUuid).memoryIds.add(id);
+      if (gpuUuid === undefined) continue;
+      of(gpuUuid).memoryIds.add(id);
+      const ids = named.get(gpuUuid);
+      if (ids === undefined) named.set(gpuUuid, [id]);
+      else ids.push(id);
     }
+    if (half.suspendable !== true) continue;
+    for (const [gpuUuid, memoryIds] of named) of(gpuUuid).suspendable.push({ coreIds: [], memoryIds });
   }
   usageOfState.set(state, byGpu);
   return byGpu;
@@ -181,26 +198,51 @@ export interface Reused {
 const NOTHING: ReadonlySet<string> = new Set();
 const NOTHING_REUSED: Reused = { coreIds: NOTHING, memoryIds: NOTHING };
 
-/** The free capacity of each GPU, for placement. */
-export function slots(state: LedgerState, reused: Reused = NOTHING_REUSED): GpuSlot[] {
-  const held = usage(state);
+/**
+ * The free capacity of each GPU, for placement: for containers that must run, or for suspendable ones, which find more.
+ */
+export function slots(state: LedgerState, reused: Reused = NOTHING_REUSED, isSuspendable = false): GpuSlot[] {
   return state.node.gpus.map(({ gpu, usable, processCount }) => {
-    const entry = held.get(gpu.uuid);
-    const kept = usedWithoutIds(state, gpu.uuid);
-    const freeBlocks = memoryBlocks(gpu.memoryBytes) - kept.memoryBlocks - counted(entry?.memoryIds, reused.memoryIds);
+    const held = heldOn(state, gpu.uuid, reused);
+    const factor = factorOf(gpu, state.node.suspendFactor);
+    const freeBlocks = roomFor(memoryBlocks(gpu.memoryBytes), factor, held.memoryBlocks, isSuspendable);
     return {
       gpu,
-      freeCores: Math.max(0, CORES_PER_GPU - kept.cores - counted(entry?.coreIds, reused.coreIds)),
-      freeMemoryBytes: Math.max(0, freeBlocks) * MEMORY_BLOCK_BYTES,
-      processCount,
+      freeCores: roomFor(CORES_PER_GPU, factor, held.cores, isSuspendable),
+      freeMemoryBytes: freeBlocks * MEMORY_BLOCK_BYTES,
+      // Suspendable containers have to take turns with these.
+      processCount: processCount + (isSuspendable ? held.suspendable : 0),
       usable,
     };
   });
 }
 
+/** What containers hold of a GPU, and how many of them are suspendable. `reused` ids are not counted. */
+export function heldOn(
+  state: LedgerState,
+  gpuUuid: string,
+  reused: Reused = NOTHING_REUSED,
+): { readonly cores: HeldAmount; readonly memoryBlocks: HeldAmount; readonly suspendable: number } {
+  const entry = usage(state).get(gpuUuid);
+  const kept = usedWithoutIds(state, gpuUuid);
+  const parts = entry?.suspendable ?? [];
+  const amounts = (list: 'coreIds' | 'memoryIds', without: number): HeldAmount => {
+    const all = counted(entry?.[list], reused[list]);
+    const sizes = parts.map((part) => counted(new Set(part[list]), reused[list]));
+    const ids = counted(new Set(parts.flatMap((part) => part[list])), reused[list]);
+    return { running: without + all - ids, suspendable: ids, largest: Math.max(0, ...sizes) };
+  };
+  return {
+    cores: amounts('coreIds', kept.cores),
+    memoryBlocks: amounts('memoryIds', kept.memoryBlocks),
+    suspendable: parts.filter(({ coreIds }) => coreIds.length > 0 && !coreIds.some((id) => reused.coreIds.has(id)))
+      .length,
+  };
+}
+
 /** The free capacity for requests of the device plugin: GPUs in claim mode are unusable. */
-export function pluginSlots(state: LedgerState, reused: Reused = NOTHING_REUSED): GpuSlot[] {
-  return slots(state, reused).map((slot) => ({
+export function pluginSlots(state: LedgerState, reused: Reused = NOTHING_REUSED, isSuspendable = false): GpuSlot[] {
+  return slots(state, reused, isSuspendable).map((slot) => ({
     ...slot,
     usable:
       slot.usable &&

@@ -113,9 +113,10 @@ function placeWhole(
 ): readonly number[] | null {
   const free = scope.among.filter((position) => isWhole(slots[position] as GpuSlot));
   if (!scope.must.every((position) => free.includes(position))) return null;
-  const quiet = free.filter(
-    (position) => (slots[position] as GpuSlot).processCount === 0 || scope.must.includes(position),
-  );
+  const processesOf = (position: number): number => (slots[position] as GpuSlot).processCount;
+  // Suspendable containers take turns, so these go where the fewest do.
+  const fewest = request.selection?.suspendable === true ? Math.min(...free.map(processesOf)) : 0;
+  const quiet = free.filter((position) => processesOf(position) <= fewest || scope.must.includes(position));
   const hinted = free.filter((position) => scope.hint.includes(position));
   const isPart = (position: number): boolean => isInstance((slots[position] as GpuSlot).gpu);
   // A foreign program may use a free GPU that has processes, so it is chosen only if no other GPU fits.

@@ -50,8 +50,12 @@ export function firstStage(slots: readonly GpuSlot[], left: Left = new Map()): P
 
 /** The amounts that a container takes of a GPU: a part as requested, or the whole GPU with all its memory. */
 export function chargeOf(shape: GpuSite, position: number, wanted: ContainerDemand): Charge {
-  if (wanted.cores < CORES_PER_GPU) return { position, cores: wanted.cores, memoryBytes: wanted.memoryBytes };
-  return { position, cores: CORES_PER_GPU, memoryBytes: shape.gpus[position]?.gpu.memoryBytes ?? 0 };
+  const { cores, memoryBytes, suspendable } = wanted;
+  const charge =
+    cores < CORES_PER_GPU
+      ? { position, cores, memoryBytes }
+      : { position, cores: CORES_PER_GPU, memoryBytes: shape.gpus[position]?.gpu.memoryBytes ?? 0 };
+  return suspendable === true ? { ...charge, suspendable } : charge;
 }
 
 /** Number of GPUs that a container gets. */
@@ -129,7 +133,7 @@ function without(slots: readonly GpuSlot[], charges: readonly Charge[]): readonl
 function beyond(charge: Charge, own: Amount | undefined): Charge {
   if (own === undefined) return charge;
   return {
-    position: charge.position,
+    ...charge,
     cores: Math.max(0, charge.cores - own.cores),
     memoryBytes: Math.max(0, charge.memoryBytes - own.memoryBytes),
   };

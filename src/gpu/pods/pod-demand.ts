@@ -14,6 +14,8 @@ export interface ContainerDemand {
   readonly gpus?: number;
   /** What it asks for while its pod is on a node, instead of both; absent: nothing else. */
   readonly resize?: { readonly cores: number; readonly memoryBytes: number };
+  /** It may be suspended; absent: it must run. */
+  readonly suspendable?: true;
 }
 
 /** The GPU request of a pod. */
@@ -39,4 +41,6 @@ export interface Charge {
   readonly position: number;
   readonly cores: number;
   readonly memoryBytes: number;
+  /** As in `ContainerDemand`. */
+  readonly suspendable?: true;
 }

@@ -8,6 +8,8 @@ import type { PendingContainer, PendingContainers } from '../../../src/gpu/ledge
 import { prefer } from '../../../src/gpu/ledger/prefer.js';
 import { observeOffered, reconcile } from '../../../src/gpu/ledger/release.js';
 import { emptyLedger, type LedgerNode, type LedgerState } from '../../../src/gpu/ledger/state.js';
+import { takeOver } from '../../../src/gpu/ledger/take-over.js';
+import { ANY_GPUS } from '../../../src/gpu/gpu-selection.js';
 import { MEMORY_BLOCK_BYTES, type ResourceKind } from '../../../src/gpu/resources.js';
 import { uniformTopology } from '../../../src/gpu/topology/topology.js';
 
@@ -39,6 +41,7 @@ export interface ModelPod {
   readonly memoryBlocks: number;
   readonly coreIds: readonly string[];
   readonly memoryIds: readonly string[];
+  readonly suspendable: boolean;
   started: boolean;
 }
 
@@ -68,6 +71,7 @@ export class KubeletModel {
     order: readonly ResourceKind[];
     failAfter: number;
     knowsPods: boolean;
+    suspendable?: boolean;
   }): boolean {
     const uid = `pod-${(this.#serial += 1)}`;
     const given: Record<ResourceKind, readonly string[]> = { core: [], memory: [] };
@@ -116,6 +120,7 @@ export class KubeletModel {
       memoryBlocks: pod.memoryBlocks,
       coreIds: given.core,
       memoryIds: given.memory,
+      suspendable: pod.suspendable === true,
       started: false,
     });
     return true;
@@ -130,24 +135,25 @@ export class KubeletModel {
   }
 
   /** What each container holds; `asking` is being admitted. */
-  #holders(...asking: readonly Pick<ModelPod, 'uid' | 'coreIds' | 'memoryIds'>[]): Holder[] {
-    return [...this.pods.values(), ...asking].map(({ uid, coreIds, memoryIds }) => ({
+  #holders(
+    ...asking: readonly (Pick<ModelPod, 'uid' | 'coreIds' | 'memoryIds'> & { readonly suspendable?: boolean })[]
+  ): Holder[] {
+    return [...this.pods.values(), ...asking].map(({ uid, coreIds, memoryIds, suspendable }) => ({
       container: { podUid: uid, namespace: 'n', pod: uid, container: 'main' },
       coreIds,
       memoryIds,
       gpuNames: [],
       isListed: true,
+      ...(suspendable === undefined ? {} : { isSuspendable: suspendable }),
     }));
   }
 
   /** Starts or restarts the container of a pod. */
   start(pod: ModelPod): void {
     const container = { podUid: pod.uid, namespace: 'n', pod: pod.uid, container: 'main' };
-    const answer = identify(
-      this.state,
-      { container, coreIds: pod.coreIds, memoryIds: pod.memoryIds, gpuNames: [], isListed: true },
-      this.now,
-    );
+    const { coreIds, memoryIds, suspendable: isSuspendable } = pod;
+    const holder = { container, coreIds, memoryIds, gpuNames: [], isListed: true, isSuspendable };
+    const answer = identify(this.state, holder, this.now);
     if (answer.ok) {
       this.state = answer.state;
       pod.started = true;
@@ -168,12 +174,33 @@ export class KubeletModel {
     this.state = reconcile(this.state, { heldIds, endedPods: new Set(), now: this.now, graceMs: GRACE_MS }).state;
   }
 
+  /** The checkpoint is lost; the kubelet names what each container holds. */
+  lose(): void {
+    const holders = this.#holders().map((holder) => ({ ...holder, gpuNames: this.#gpusOf(holder.coreIds) }));
+    this.state = takeOver(emptyLedger(this.#node), holders, { now: this.now, graceMs: GRACE_MS }).state;
+  }
+
+  /** The GPUs that the kubelet was told for these cores, as its checkpoint has them. */
+  #gpusOf(coreIds: readonly string[]): string[] {
+    const allocation = [...this.state.allocations.values()].find(({ parts }) =>
+      parts.some((part) => part.coreIds.some((id) => coreIds.includes(id))),
+    );
+    return allocation?.parts.map(({ gpuUuid }) => gpuUuid) ?? [];
+  }
+
   #available(kind: ResourceKind): string[] {
     const held = new Set([...this.pods.values()].flatMap((pod) => (kind === 'core' ? pod.coreIds : pod.memoryIds)));
-    return this.#node.gpus.flatMap(({ gpu }) => this.#node.ids.all(gpu, kind)).filter((id) => !held.has(id));
+    return this.#node.gpus
+      .flatMap(({ gpu }) => this.#node.ids.all(gpu, kind, this.#node.suspendFactor))
+      .filter((id) => !held.has(id));
   }
 }
 
-function waiting(podUid: string, pod: { cores: number; memoryBlocks: number }): PendingContainer {
-  return { podUid, container: 'main', cores: pod.cores, memoryBlocks: pod.memoryBlocks, hint: [] };
+function waiting(
+  podUid: string,
+  pod: { cores: number; memoryBlocks: number; suspendable?: boolean },
+): PendingContainer {
+  const { cores, memoryBlocks } = pod;
+  const selection = pod.suspendable === true ? { selection: { ...ANY_GPUS, suspendable: true as const } } : {};
+  return { podUid, container: 'main', cores, memoryBlocks, hint: [], ...selection };
 }

@@ -24,6 +24,7 @@ export class LimitsWriter {
   #fd: number | null;
   readonly #identity: Pick<Limits, 'allocation' | 'devices' | 'denyUnlisted' | 'unenforced' | 'suspendable'>;
   #memoryByDriver: boolean;
+  #mark: SuspendedMark;
   #sequence: number;
   #live: readonly LiveLimit[];
   /** The last publication of this object; null before the first. */
@@ -33,6 +34,7 @@ export class LimitsWriter {
     this.#fd = fd;
     this.#identity = limits;
     this.#memoryByDriver = limits.memoryByDriver;
+    this.#mark = limits.suspended;
     this.#sequence = limits.sequence;
     this.#live = limits.devices;
   }
@@ -109,11 +111,17 @@ export class LimitsWriter {
     return this.#identity.suspendable;
   }
 
+  /** What calls were told last. */
+  get mark(): SuspendedMark {
+    return this.#mark;
+  }
+
   /** Tells the next call of every process whether to ask for the GPU. */
   announce(mark: SuspendedMark): void {
     if (this.#fd === null) return;
     const { position, bytes } = markSuspended(mark);
     writeSync(this.#fd, bytes, 0, bytes.length, position);
+    this.#mark = mark;
     this.publish(this.#live);
   }
 

@@ -121,7 +121,7 @@ export class Suspender {
       record = null;
     }
     if (record === null || slice === undefined) {
-      slice?.limits.announce('not');
+      if (slice?.limits.mark !== 'waits') slice?.limits.announce('not');
       return;
     }
     const found = record;

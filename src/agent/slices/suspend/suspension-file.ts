@@ -8,7 +8,7 @@ const amount = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER);
 const suspension = z.object({
   step: z.enum(['suspending', 'suspended', 'resuming']),
   sinceMs: amount,
-  by: z.enum(['operator', 'pod', 'idle']),
+  by: z.enum(['operator', 'pod', 'idle', 'turn']),
   held: z.boolean(),
   gpuUuid: z.string(),
   usedBytes: amount,

@@ -10,6 +10,8 @@ export interface WakeWatchOptions {
   readonly slices: Slices;
   readonly suspensions: Suspensions;
   readonly suspender: Pick<Suspender, 'resume'>;
+  /** Whether the container comes back with its turn. */
+  readonly takesTurns: (slice: Slice) => boolean;
   readonly notes: Pick<SuspendNotes, 'waits'>;
   readonly clock: Clock;
   readonly log: Log;
@@ -74,10 +76,10 @@ export class WakeWatch {
   }
 
   async #wake(slice: Slice, isFirst: boolean): Promise<void> {
-    const { suspensions, suspender, notes, clock, log } = this.#options;
+    const { suspensions, suspender, takesTurns, notes, clock, log } = this.#options;
     try {
       await suspensions.wish(slice.id, clock.now());
-      if (suspensions.of(slice.id)?.held === true) return;
+      if (suspensions.of(slice.id)?.held === true || takesTurns(slice)) return;
       const resumed = await suspender.resume(slice.id, 0);
       if (resumed.ok || resumed.code !== 'full') return;
       log.debug({ allocation: slice.id, reason: resumed.reason }, 'a container waits for its GPU');

@@ -1,0 +1,1 @@
+import './offer.test.js';
