@@ -326,11 +326,15 @@ function auditMemory({ gpuUuid, memoryLimitBytes, usedMemoryBytes }: AuditedDevi
 }
 
 /** Launches for which it had no tokens: only a changed usage file, clock or library lets a container make them. */
-function auditShare({ gpuUuid, share, shareAccount = null }: AuditedDevice): Finding[] {
-  if (share >= 100 || shareAccount === null || shareAccount.overPpm <= OVER_GRANT_PPM) return [];
-  const [used, allowed] = [shareAccount.usedPpm, shareAccount.allowedPpm].map((ppm) => Math.round(ppm / 10_000));
+function auditShare({ gpuUuid, share, shareAccount = null, wentBack }: AuditedDevice): Finding[] {
+  if (share >= 100 || shareAccount === null) return [];
+  const { usedPpm, allowedPpm } = shareAccount;
+  // A container that sets counters back hides launches: then all that it was charged counts.
+  const overPpm = Math.max(shareAccount.overPpm, wentBack ? usedPpm - allowedPpm : 0);
+  if (overPpm <= OVER_GRANT_PPM) return [];
+  const [used, allowed] = [usedPpm, allowedPpm].map((ppm) => Math.round(ppm / 10_000));
   const message = `${used} % of the time of ${gpuUuid} in use over ten seconds, ${allowed} % are allowed`;
-  return [{ code: 'over-share', subject: gpuUuid, message, serious: shareAccount.overPpm > GROSS_OVER_GRANT_PPM }];
+  return [{ code: 'over-share', subject: gpuUuid, message, serious: overPpm > GROSS_OVER_GRANT_PPM }];
 }
 
 /**

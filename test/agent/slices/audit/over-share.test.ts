@@ -19,12 +19,15 @@ async function charged(t: Teardown, policy: 'report' | 'evict' = 'report') {
   let [chargedNs, launches, waits] = [0, 0, 0];
   return {
     ...node,
-    /** `reported`: percent of the GPU as the driver says. */
-    async work(seconds: number, msOfTenth: number, reported = msOfTenth): Promise<void> {
+    /**
+     * `reported`: percent of the GPU as the driver says. `isBack`: the container sets the number of its launches back
+     * again and again.
+     */
+    async work(seconds: number, msOfTenth: number, reported = msOfTenth, isBack = false): Promise<void> {
       node.gpus.running.set(GPU, [listed(process.pid, 100 * MIB, reported)]);
       for (let step = 0; step < 10 * seconds; step += 1) {
         chargedNs += msOfTenth * 1e6;
-        launches += Math.ceil(msOfTenth / 2);
+        launches = isBack && step % 2 === 1 ? 1 : launches + Math.ceil(msOfTenth / 2);
         waits += 1;
         container.count(0, { chargedNs, launches, samples: launches, waits });
         await node.steps(1);
@@ -51,6 +54,12 @@ test('a container that charges a third of what the driver reports is over its sh
   const node = await charged(t);
   await node.work(60, 25, 75);
   t.same(node.codes(), ['over-share']);
+});
+
+test('a container that hides its launches is over its share', async (t) => {
+  const node = await charged(t);
+  await node.work(30, 77, 77, true);
+  t.same(node.codes().toSorted(), ['over-share', 'tampered']);
 });
 
 test('up to ten points beyond its share are reported and no reason to evict', async (t) => {
