@@ -1,8 +1,8 @@
 #include "gpu.h"
+#include "nvml_abi.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
-#include "nvml_abi.h"
 
 static struct vgpu_limits *limits;
 static struct vgpu_usage *usage;
