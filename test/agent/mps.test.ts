@@ -218,9 +218,12 @@ test(
     await eventually(async () => (await control.clients()).length === 1, 'a client of the new daemon');
     await node.stopAgent();
     t.equal(await pidOf(), next, 'the daemon goes on without the agent');
+    const [server = ''] = (await control.state())?.servers.keys() ?? [];
+    await control.createNamespace(server, 's0123');
     await node.startAgent();
     await eventually(() => node.agent.vgpu.observe().length === 2, 'both slices');
     t.equal(await pidOf(), next);
+    await eventually(async () => (await control.state())?.namespaces.size === 2, 'the end of a forgotten namespace');
     t.ok(again.alive);
     await again.kill();
     node.kubelet.remove(first.uid);

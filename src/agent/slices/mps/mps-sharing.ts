@@ -8,7 +8,15 @@ import type { ProcessOwners } from '../process-owners.js';
 import type { Slice } from '../slice.js';
 import type { Slices } from '../slices.js';
 import { findBypasses, type Bypass } from './bypasses.js';
-import { MpsError, namespaceOf, serverOf, type MpsClient, type MpsControl, type MpsLimits } from './mps-control.js';
+import {
+  MpsError,
+  namespaceOf,
+  serverOf,
+  type MpsClient,
+  type MpsControl,
+  type MpsLimits,
+  type MpsState,
+} from './mps-control.js';
 import { MpsDaemon } from './mps-daemon.js';
 
 export interface MpsSharingOptions {
@@ -150,14 +158,14 @@ export class MpsSharing {
       return;
     }
     this.#mayRun = true;
-    await this.#settle(slices);
+    await this.#removeOrphans(await this.#settle(slices));
     this.#see(await this.#options.control.clients());
     await this.#drain(slices);
     await this.#findBypasses(slices);
   }
 
   /** Brings servers, namespaces and their limits to what these slices should have. */
-  async #settle(slices: readonly Slice[]): Promise<void> {
+  async #settle(slices: readonly Slice[]): Promise<MpsState> {
     const { control, limitsOf } = this.#options;
     const { state, started } = await this.#daemon.ensure();
     if (started) this.#set.clear();
@@ -178,6 +186,16 @@ export class MpsSharing {
       await control.setLimits(server, namespace, limits);
       this.#set.set(slice.id, limits);
     }
+    return state;
+  }
+
+  /** Removes the namespaces of slices that ended while the agent was away. */
+  async #removeOrphans({ namespaces }: MpsState): Promise<void> {
+    const wanted = new Set(this.#slices().map((slice) => `${serverOf(smGpuOf(slice) ?? '')}/${namespaceOf(slice.id)}`));
+    const orphans = [...namespaces].filter((path) => !wanted.has(path));
+    if (orphans.length === 0 || !(await this.#isComplete())) return;
+    for (const [server = '', name = ''] of orphans.map((path) => path.split('/')))
+      await this.#options.control.deleteNamespace(server, name);
   }
 
   #see(clients: readonly MpsClient[]): void {
