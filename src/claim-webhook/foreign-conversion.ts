@@ -1,5 +1,6 @@
 import { MAX_DEVICES } from '../abi/vgpu-abi.js';
 import {
+  COMPUTE_KEY,
   CORE_LIMIT_KEY,
   EXCLUDED_MODELS_KEY,
   EXCLUDED_UUIDS_KEY,
@@ -105,6 +106,8 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
   const kai = readKaiRequests(pod);
   if (!kai.ok) return { kind: 'refused', reason: kai.reason };
   const resizes: string[] = [];
+  /** For each container with amounts, whether these are a portion of multiprocessors. */
+  const sharesSms = new Set<boolean>();
   for (const where of ['initContainers', 'containers'] as const)
     for (const [index, container] of pod[where].entries()) {
       const request = kai.of.get(container.name);
@@ -121,6 +124,7 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
       if (amounts.isUnlimited) unlimited.push(container.name);
       for (const one of [note, ...(request?.notes ?? [])])
         if (one !== '') notes.push(`container ${container.name}: ${one}`);
+      sharesSms.add(request?.sharesSms === true);
       if (typeof request?.mostBytes === 'number')
         resizes.push(`${container.name}=${Math.ceil(request.mostBytes / MEMORY_BLOCK_BYTES)}`);
       for (const name of Object.keys(container.env))
@@ -155,10 +159,14 @@ export function convertForeign(object: unknown, options: ForeignOptions): Foreig
   const [priority, another] = priorities;
   if (another !== undefined)
     notes.push(`its containers have several values of ${HAMI_PRIORITY}; a pod has one priority`);
+  const isInSms = sharesSms.has(true) && !sharesSms.has(false);
+  if (isInSms) notes.push(`annotation ${COMPUTE_KEY}: sm needs a node with --sm-gpus; remove it for shares of time`);
+  else if (sharesSms.has(true)) notes.push('portions of multiprocessors become shares of time: a pod has one of both');
   const limits = unlimited.map((name) => `${name}=${CORES_PER_GPU}`).join(',');
   const added = {
     ...annotations.ours,
     ...(areDivided ? { [GPUS_KEY]: divided } : {}),
+    ...(isInSms ? { [COMPUTE_KEY]: 'sm' } : {}),
     ...(limits === '' ? {} : { [CORE_LIMIT_KEY]: limits }),
     ...(resizes.length === 0 ? {} : { [MEMORY_RESIZE_KEY]: resizes.join(',') }),
     ...(priority === undefined || another !== undefined ? {} : { [PRIORITY_KEY]: priority }),

@@ -14,6 +14,8 @@ export interface KaiRequest {
   readonly cores: number | null;
   /** It may use more than its cores while others leave the GPU idle. */
   readonly isSoft: boolean;
+  /** Its cores are a portion of the multiprocessors. */
+  readonly sharesSms: boolean;
   readonly memory: MemoryAmount;
   /** Bytes that it may have while its GPU has room; null: no more than `memory`. */
   readonly mostBytes: number | null;
@@ -90,10 +92,10 @@ function byContainer(name: string, fields: ReadonlyMap<string, string>): KaiRequ
     gpus: 1,
     cores,
     isSoft: false,
+    sharesSms: cores !== null,
     memory: { bytes: request },
     mostBytes: most !== null && most > request ? most : null,
     notes: [
-      ...(cores === null ? [] : [`its share of multiprocessors becomes the same share of time, ${cores} cores`]),
       ...(most !== null && most > request
         ? [
             `it may have ${Math.ceil(most / MEMORY_BLOCK_BYTES)} blocks while its GPU has room, on nodes with --allow-resize`,
@@ -110,7 +112,7 @@ function ofPod(annotations: Readonly<Record<string, string>>): KaiRequest {
   const count = (annotations[COUNT] ?? '1').trim();
   if (!/^[1-9]\d?$/u.test(count))
     throw new Refusal(`annotation ${COUNT} is ${JSON.stringify(count)}; expected a number of GPUs`);
-  const shared = { gpus: Number(count), mostBytes: null, notes: [] };
+  const shared = { gpus: Number(count), sharesSms: false, mostBytes: null, notes: [] };
   if (fraction === undefined)
     return { ...shared, cores: null, isSoft: false, memory: { bytes: bytesIn(MEMORY, memory ?? '') } };
   const cores = coresIn(FRACTION, fraction, 0.99);

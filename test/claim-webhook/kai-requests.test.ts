@@ -39,7 +39,7 @@ test('memory of KAI becomes blocks, with few cores and the idle time of the GPU'
   t.notMatch(JSON.stringify(kept), /nvidia/, 'a second look at the pod finds nothing to convert');
 });
 
-test('a limit above the request becomes a resize, and a portion of multiprocessors a share of time', async (t) => {
+test('a limit above the request becomes a resize, and a portion of multiprocessors stays one', async (t) => {
   t.match(
     converted({
       [ofMain('gpu-memory.request')]: '4Gi',
@@ -49,13 +49,27 @@ test('a limit above the request becomes a resize, and a portion of multiprocesso
     }),
     {
       limits: [{ 'tencent.com/vcuda-core': 25, 'tencent.com/vcuda-memory': 16 }],
-      annotations: { 'tencent.com/vcuda-memory-resize': 'main=24' },
+      annotations: { 'tencent.com/vcuda-memory-resize': 'main=24', 'tencent.com/vcuda-compute': 'sm' },
       notes: [
-        /becomes the same share of time, 25 cores/,
         /24 blocks while its GPU has room, on nodes with --allow-res/,
+        /vcuda-compute: sm needs a node with --sm-gpus/,
       ],
     },
   );
+});
+
+test('a pod in which only some containers share multiprocessors gets shares of time', async (t) => {
+  const found = converted(
+    {
+      [ofMain('gpu-memory.request')]: '4Gi',
+      [ofMain('gpu-compute.portion')]: '0.25',
+      'nvidia.com/container.side.gpu-memory.request': '1Gi',
+    },
+    { containers: [MAIN, { name: 'side' }] },
+  );
+  t.match(found, { limits: [{ 'tencent.com/vcuda-core': 25 }, { 'tencent.com/vcuda-core': 10 }] });
+  t.match(JSON.stringify(found), /portions of multiprocessors become shares of time/);
+  t.notMatch(JSON.stringify(found), /vcuda-compute/);
 });
 
 test('fractions of KAI and Run:ai become a share of time and of memory', async (t) => {

@@ -73,9 +73,8 @@ const GUIDES: readonly Guide[] = [
     request: {},
     annotations: {
       'nvidia.com/container.main.gpu-memory.request': '8Gi',
-      'nvidia.com/container.main.gpu-compute.portion': '0.3',
     },
-    converted: /vcuda-core"?: "?30\b[^]*vcuda-memory"?: "?32\b/,
+    converted: /vcuda-core"?: "?10\b[^]*vcuda-memory"?: "?32\b/,
   },
   {
     file: 'from-tkestack.md',
