@@ -19,7 +19,7 @@ import {
 const HELP = `npm test                        builds everything and runs what the product promises: all *${TIERS.test}
 npm run test:long               the same for what needs minutes: attacks, faults at random, long histories, all *${TIERS.long}
 npm test -- FILE...             builds what has changed and runs these: test/host/rounds.test.ts, or a folder below test/
-npm test -- --jobs=N            every test, N files at once instead of two to four for each processor
+npm test -- --jobs=N            every test, N files at once instead of two to six for each processor
 npm test -- --output-file=FILE  every test; writes all results as TAP to FILE instead of build/tests.tap
 
 Types are checked before a run of all tests, and after the results of single files.
@@ -33,7 +33,7 @@ const NAMED = 10;
  * where its results go.
  */
 const RUNS = {
-  test: { perProcessor: 2, whileIdle: 4, results: 'build/tests.tap' },
+  test: { perProcessor: 2, whileIdle: 6, results: 'build/tests.tap' },
   // Attacks and turns of event loops: a machine of their own tells more.
   long: { perProcessor: 1, whileIdle: 1, results: 'build/long.tap' },
 };
