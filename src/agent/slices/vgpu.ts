@@ -49,7 +49,7 @@ import { MappedLibraries } from './audit/mapped-libraries.js';
 import { PrecedenceKeeper } from './steering/precedence-keeper.js';
 import { ProcessOwners } from './process-owners.js';
 import { REGISTRATION_PACE, RegistrationPace } from './compat/registration-pace.js';
-import { Resizer } from './limits/resizer.js';
+import { RunningLimits } from './limits/running-limits.js';
 import type { Checkpoints } from './suspend/checkpoint-program.js';
 import { suspendService } from './suspend/suspend-service.js';
 import { ContainerProcesses } from './suspend/container-processes.js';
@@ -193,14 +193,14 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
   const suspendedBytes = (allocation: string): number | null => suspensions.bytesOf(allocation);
   const driverMemory = openDriverMemory(options, { slices, policy, suspendedBytes });
   const followLimits = (slice: Slice): void => driverMemory?.follow(slice);
-  const resizer = new Resizer({
+  const runningLimits = new RunningLimits({
     ...options,
     sharing,
     slices,
     policy,
     operator,
     suspendedBytes,
-    onResized: followLimits,
+    onChanged: followLimits,
   });
   const precedence = new PrecedenceKeeper({ ...options, slices, activity: directories.activity });
   const owners = new ProcessOwners(
@@ -292,7 +292,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
   // Annotations may have changed while the slice was opened.
   const resize = (allocation: string): void => {
     const slice = slices.started.get(allocation);
-    if (slice !== undefined) resizer.reconsider(slice);
+    if (slice !== undefined) runningLimits.reconsider(slice);
   };
   return {
     slices,
@@ -327,7 +327,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       },
       resize(limits) {
         const slice = slices.started.get(limits.allocation);
-        const inUse = slice === undefined ? null : resizer.inUseBeyond(slice, specOf(limits).devices);
+        const inUse = slice === undefined ? null : runningLimits.inUseBeyond(slice, specOf(limits).devices);
         if (inUse !== null) return inUse;
         slices.correct(specOf(limits));
         resize(limits.allocation);
@@ -372,13 +372,16 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       const at = open?.spec.devices.findIndex(({ uuid }) => uuid === gpuUuid) ?? -1;
       return open?.limits.live[at] ?? null;
     },
-    services: [limitsService({ slices, operator, resizer, observe }), suspendService(slices, suspensions, suspender)],
+    services: [
+      limitsService({ slices, operator, runningLimits, observe }),
+      suspendService(slices, suspensions, suspender),
+    ],
     part: {
       name: 'vgpu',
       async start() {
         await slices.open();
         await driverMemory?.start();
-        resizer.start();
+        runningLimits.start();
         precedence.start();
         monitor.start();
         auditor.start();
@@ -397,7 +400,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         await mps?.stop();
         auditor.stop();
         monitor.stop();
-        await resizer.stop();
+        await runningLimits.stop();
         await driverMemory?.stop();
         await precedence.stop();
         await legacyPods.close();

@@ -9,19 +9,19 @@ import type { RpcService } from '../../../rpc/rpc-server.js';
 import { RpcRefusal, unary } from '../../../rpc/unary.js';
 import type { SliceObservation } from '../observation.js';
 import type { OperatorLimits } from './operator-limits.js';
-import type { Resized, Resizer } from './resizer.js';
+import type { ChangedLimits, RunningLimits } from './running-limits.js';
 import type { Slices } from '../slices.js';
 
 export interface LimitsServiceOptions {
   readonly slices: Slices;
   readonly operator: OperatorLimits;
-  readonly resizer: Resizer;
+  readonly runningLimits: RunningLimits;
   readonly observe: () => readonly SliceObservation[];
 }
 
 /** `vgpu.Limits`: every client that can connect may change limits, so only root can open its socket. */
 export function limitsService(options: LimitsServiceOptions): RpcService {
-  const { resizer } = options;
+  const { runningLimits } = options;
   return {
     get definition() {
       return limitsProto().vgpu.Limits.service;
@@ -29,10 +29,10 @@ export function limitsService(options: LimitsServiceOptions): RpcService {
     handlers: {
       List: unary(async () => ({ containers: options.observe().map((slice) => containerLimits(slice, options)) })),
       Set: unary(async (request: SetLimitsRequest__Output) =>
-        respond(await resizer.ask(request.allocation, requestOf(request))),
+        respond(await runningLimits.ask(request.allocation, requestOf(request))),
       ),
       Release: unary(async (request: ReleaseLimitsRequest__Output) =>
-        respond(await resizer.release(request.allocation)),
+        respond(await runningLimits.release(request.allocation)),
       ),
     },
   };
@@ -52,9 +52,9 @@ function requestOf(request: SetLimitsRequest__Output): LimitRequest {
   return { memoryBytes: memoryBytes || null, share: request.share || null, softLimit: request.soft_limit || null };
 }
 
-function respond(resized: Resized): SetLimitsResponse {
-  if (resized.ok) return { notes: [...resized.notes] };
-  throw new RpcRefusal(resized.code === 'unknown' ? status.NOT_FOUND : status.FAILED_PRECONDITION, resized.reason);
+function respond(changed: ChangedLimits): SetLimitsResponse {
+  if (changed.ok) return { notes: [...changed.notes] };
+  throw new RpcRefusal(changed.code === 'unknown' ? status.NOT_FOUND : status.FAILED_PRECONDITION, changed.reason);
 }
 
 function containerLimits(slice: SliceObservation, { slices, operator }: LimitsServiceOptions): ContainerLimits {

@@ -9,7 +9,7 @@ import { NO_SHARING, type PodLimitAnnotations, type SliceNotices, type SliceShar
 import type { Slice } from '../slice.js';
 import type { Slices } from '../slices.js';
 
-export interface ResizerOptions {
+export interface RunningLimitsOptions {
   readonly slices: Slices;
   readonly policy: LimitPolicy;
   readonly operator: OperatorLimits;
@@ -20,12 +20,12 @@ export interface ResizerOptions {
   /** What the suspended processes of a slice need when they come back; null: it is not suspended. Absent: none is. */
   readonly suspendedBytes?: (allocation: string) => number | null;
   /** Called after the limits of a running container have changed. */
-  readonly onResized?: (slice: Slice) => void;
+  readonly onChanged?: (slice: Slice) => void;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-export type Resized =
+export type ChangedLimits =
   | { readonly ok: true; readonly notes: readonly string[] }
   | { readonly ok: false; readonly code: 'unknown' | 'in-use' | 'more-than-given'; readonly reason: string };
 
@@ -35,14 +35,14 @@ const RELOAD_MS = 1_000;
 const UNLIMITED = Number.POSITIVE_INFINITY;
 
 /** Changes the limits of running containers when their pods' annotations change or an operator requests it. */
-export class Resizer {
-  readonly #options: ResizerOptions;
+export class RunningLimits {
+  readonly #options: RunningLimitsOptions;
   /** The last logged message about a slice's request, so that each is logged once. */
   readonly #logged = new Map<string, string>();
   readonly #rounds: Rounds;
   #unsubscribes: readonly (() => void)[] = [];
 
-  constructor(options: ResizerOptions) {
+  constructor(options: RunningLimitsOptions) {
     this.#options = options;
     this.#rounds = new Rounds(options.clock, RELOAD_MS, () => this.#reload());
   }
@@ -80,7 +80,7 @@ export class Resizer {
   }
 
   /** Applies an operator's limits to one container; null fields keep their earlier values. */
-  async ask(allocation: string, request: LimitRequest): Promise<Resized> {
+  async ask(allocation: string, request: LimitRequest): Promise<ChangedLimits> {
     const { operator } = this.#options;
     const kept = operator.kept(allocation);
     const before = operator.get(allocation) ?? (kept === null || kept === 'unknown' ? NO_REQUEST : requestOf(kept));
@@ -93,11 +93,11 @@ export class Resizer {
   }
 
   /** Removes the operator's limits: limit annotations apply again. */
-  async release(allocation: string): Promise<Resized> {
+  async release(allocation: string): Promise<ChangedLimits> {
     return this.#operate(allocation, null);
   }
 
-  async #operate(allocation: string, request: LimitRequest | null): Promise<Resized> {
+  async #operate(allocation: string, request: LimitRequest | null): Promise<ChangedLimits> {
     const { slices, policy, operator } = this.#options;
     const slice = slices.started.get(allocation);
     if (slice === undefined)
@@ -179,7 +179,7 @@ export class Resizer {
   #apply(slice: Slice, devices: readonly DeviceLimit[]): boolean {
     if (sameLimits(devices, slice.limits.live)) return false;
     slice.resize(devices);
-    this.#options.onResized?.(slice);
+    this.#options.onChanged?.(slice);
     this.#options.log.info(
       { allocation: slice.id, owner: slice.spec.owner, limits: describe(devices) },
       'limits of a running container changed',

@@ -6,7 +6,7 @@ import { LIMITS_FILE } from '../../../../src/abi/vgpu-abi.js';
 import { NO_REQUEST } from '../../../../src/agent/slices/limits/live-limits.js';
 import { silentLog } from '../../../../src/host/log.js';
 import type { PodLimitAnnotations, SliceNote } from '../../../../src/agent/slices/ports.js';
-import { Resizer } from '../../../../src/agent/slices/limits/resizer.js';
+import { RunningLimits } from '../../../../src/agent/slices/limits/running-limits.js';
 import { eventually } from '../../../harness/eventually.js';
 import { ManualClock } from '../../../manual-clock.js';
 import type { scratchDirectory } from '../../../scratch.js';
@@ -44,7 +44,7 @@ interface Resizable {
   readonly node: TestSlices;
   readonly pods: Pods;
   readonly notes: SliceNote[];
-  readonly resizer: Resizer;
+  readonly runningLimits: RunningLimits;
   readonly clock: ManualClock;
   readonly container: FakeContainer;
   readonly live: () => LiveLimit;
@@ -59,7 +59,7 @@ async function resizable(t: Teardown, earlier?: Resizable): Promise<Resizable> {
   const clock = new ManualClock();
   const notes: SliceNote[] = [];
   const notices = { note: (_owner: unknown, note: SliceNote) => void notes.push(note) };
-  const resizer = new Resizer({
+  const runningLimits = new RunningLimits({
     slices: node.slices,
     policy: node.policy,
     operator: node.operator,
@@ -68,10 +68,10 @@ async function resizable(t: Teardown, earlier?: Resizable): Promise<Resizable> {
     clock,
     log: silentLog(),
   });
-  resizer.start();
-  t.teardown(() => resizer.stop());
+  runningLimits.start();
+  t.teardown(() => runningLimits.stop());
   const container = new FakeContainer(node.base, ALLOCATION);
-  return { node, pods, notes, resizer, clock, container, live: () => container.told(0) };
+  return { node, pods, notes, runningLimits, clock, container, live: () => container.told(0) };
 }
 
 const GIVEN = { memoryBytes: 1024 * MIB, share: 30, softLimit: null };
@@ -157,7 +157,7 @@ test('a container starts with the limits of its pod, and keeps its earlier limit
   await second.node.slices.restore(sliceSpec());
   const slice = second.node.slices.started.get(ALLOCATION);
   if (slice === undefined) throw new Error('no slice');
-  second.resizer.reconsider(slice);
+  second.runningLimits.reconsider(slice);
   t.match(second.live(), { share: 10 }, 'the pod is not known yet');
   second.pods.annotate({});
   t.match(second.live(), { share: 30 }, 'the pod is known and requests nothing');
@@ -183,8 +183,8 @@ test('the setting of an operator precedes that of the pod, outlives agent and co
   const first = await resizable(t);
   first.pods.annotate({ [SHARE]: '20' });
   await first.node.slices.start(sliceSpec());
-  t.same(await first.resizer.ask(ALLOCATION, { ...NO_REQUEST, share: 5 }), { ok: true, notes: [] });
-  t.same(await first.resizer.ask(ALLOCATION, { ...NO_REQUEST, memoryBytes: 300 * MIB }), { ok: true, notes: [] });
+  t.same(await first.runningLimits.ask(ALLOCATION, { ...NO_REQUEST, share: 5 }), { ok: true, notes: [] });
+  t.same(await first.runningLimits.ask(ALLOCATION, { ...NO_REQUEST, memoryBytes: 300 * MIB }), { ok: true, notes: [] });
   t.match(first.live(), { share: 5, memoryBytes: 300 * MIB });
   first.pods.annotate({ [SHARE]: '25' });
   t.match(first.live(), { share: 5 });
@@ -197,23 +197,23 @@ test('the setting of an operator precedes that of the pod, outlives agent and co
   await second.node.slices.restore(sliceSpec());
   second.pods.annotate({ [SHARE]: '26' });
   t.match(second.live(), { share: 5, memoryBytes: 300 * MIB }, 'the agent started again');
-  t.same(await second.resizer.release(ALLOCATION), { ok: true, notes: [] });
+  t.same(await second.runningLimits.release(ALLOCATION), { ok: true, notes: [] });
   t.match(second.live(), { share: 26, memoryBytes: 1024 * MIB });
   await t.rejects(readFile(join(first.node.base, ALLOCATION, 'operator.json')), { code: 'ENOENT' });
 });
 
 test('a setting below the usage of a container is refused as a whole', async (t) => {
-  const { node, resizer, live, container } = await resizable(t);
+  const { node, runningLimits, live, container } = await resizable(t);
   await node.slices.start(sliceSpec());
   container.hold(0, 1, 800 * MIB);
-  t.match(await resizer.ask(ALLOCATION, { memoryBytes: 512 * MIB, share: 1, softLimit: null }), {
+  t.match(await runningLimits.ask(ALLOCATION, { memoryBytes: 512 * MIB, share: 1, softLimit: null }), {
     ok: false,
     code: 'in-use',
     reason: /800 MiB are in use/,
   });
   t.match(live(), GIVEN);
-  t.match(await resizer.ask('0000000000000000', NO_REQUEST), { ok: false, code: 'unknown' });
-  t.match(await resizer.ask(ALLOCATION, { ...NO_REQUEST, share: 90 }), {
+  t.match(await runningLimits.ask('0000000000000000', NO_REQUEST), { ok: false, code: 'unknown' });
+  t.match(await runningLimits.ask(ALLOCATION, { ...NO_REQUEST, share: 90 }), {
     ok: false,
     code: 'more-than-given',
     reason: /share stays 30/,
@@ -221,9 +221,9 @@ test('a setting below the usage of a container is refused as a whole', async (t)
 });
 
 test('the setting of an operator ends with the allocation', async (t) => {
-  const { node, resizer, live } = await resizable(t);
+  const { node, runningLimits, live } = await resizable(t);
   await node.slices.start(sliceSpec());
-  await resizer.ask(ALLOCATION, { ...NO_REQUEST, share: 5 });
+  await runningLimits.ask(ALLOCATION, { ...NO_REQUEST, share: 5 });
   await node.slices.prepare(ALLOCATION, true);
   await node.slices.start(sliceSpec());
   t.match(live(), GIVEN);
@@ -233,7 +233,7 @@ for (const text of ['', '{', 'null', '[]', '{"share":"5"}', '{"share":-1}', '{"s
   test(`unreadable operator settings (${text ?? 'a folder'}) leave the container its last limits`, async (t) => {
     const first = await resizable(t);
     await first.node.slices.start(sliceSpec());
-    await first.resizer.ask(ALLOCATION, { memoryBytes: 300 * MIB, share: 5, softLimit: null });
+    await first.runningLimits.ask(ALLOCATION, { memoryBytes: 300 * MIB, share: 5, softLimit: null });
     await first.node.slices.close();
     const path = join(first.node.base, ALLOCATION, 'operator.json');
     await rm(path);
@@ -250,9 +250,9 @@ for (const text of ['', '{', 'null', '[]', '{"share":"5"}', '{"share":-1}', '{"s
     await second.node.slices.start(sliceSpec());
     t.match(second.live(), { share: 3, memoryBytes: 300 * MIB }, 'the container started again');
     if (text === null) return;
-    t.match(await second.resizer.ask(ALLOCATION, { ...NO_REQUEST, share: 7 }), { ok: true });
+    t.match(await second.runningLimits.ask(ALLOCATION, { ...NO_REQUEST, share: 7 }), { ok: true });
     t.match(second.live(), { share: 7, memoryBytes: 300 * MIB }, 'limits without a request stay');
-    t.match(await second.resizer.release(ALLOCATION), { ok: true });
+    t.match(await second.runningLimits.release(ALLOCATION), { ok: true });
     t.match(second.live(), { share: 3, memoryBytes: 1024 * MIB });
   });
 }
@@ -260,7 +260,7 @@ for (const text of ['', '{', 'null', '[]', '{"share":"5"}', '{"share":-1}', '{"s
 test('a container with unknown limits does not start, and a running one has the smallest share until its limits are known', async (t) => {
   const first = await resizable(t);
   await first.node.slices.start(sliceSpec());
-  await first.resizer.ask(ALLOCATION, { ...NO_REQUEST, share: 5 });
+  await first.runningLimits.ask(ALLOCATION, { ...NO_REQUEST, share: 5 });
   await first.node.slices.close();
   const path = join(first.node.base, ALLOCATION, 'operator.json');
   const content = await readFile(path);
@@ -279,10 +279,10 @@ test('a container with unknown limits does not start, and a running one has the 
 });
 
 test('a setting of an operator causes an event of the pod', async (t) => {
-  const { node, notes, resizer } = await resizable(t);
+  const { node, notes, runningLimits } = await resizable(t);
   await node.slices.start(sliceSpec());
-  await resizer.ask(ALLOCATION, { ...NO_REQUEST, share: 5 });
-  await resizer.release(ALLOCATION);
+  await runningLimits.ask(ALLOCATION, { ...NO_REQUEST, share: 5 });
+  await runningLimits.release(ALLOCATION);
   t.match(notes, [
     { reason: 'GPULimitChanged', message: /share 5, set by an operator of the node$/ },
     { reason: 'GPULimitChanged', message: /share 30, set by an operator of the node$/ },
