@@ -1,14 +1,6 @@
 import { join } from 'node:path';
 import type { AnnouncedContainers, ContainerKnowledge, ControlGroups } from '../runtimes/index.js';
-import type {
-  LegacyStore,
-  SliceLimits,
-  SliceStore,
-  Evictor,
-  PodLimitAnnotations,
-  SliceNote,
-  SliceNotices,
-} from './ports.js';
+import type { LegacyStore, SliceLimits, SliceStore, Evictor, SliceNote } from './ports.js';
 import type { Driver, GpuSource, GroupLimiter, Inventory } from '../gpus/index.js';
 import type { AuditPolicy } from './audit/findings.js';
 import type { LegacyHolding } from '../../gpu/ledger/legacy-holding.js';
@@ -16,7 +8,6 @@ import { ENFORCEMENT_KEY } from '../../gpu/annotations.js';
 import { MEMORY_BLOCK_BYTES } from '../../gpu/resources.js';
 import type { DeviceLimit } from '../../abi/limits-file.js';
 import { ACTIVITY_FILE, USAGE_FILE } from '../../abi/vgpu-abi.js';
-import type { Clock } from '../../host/clock.js';
 import { freeBytes } from '../../host/free-bytes.js';
 import type { Log } from '../../host/log.js';
 import { Auditor, type AuditCounts } from './audit/auditor.js';
@@ -50,17 +41,8 @@ import { PrecedenceKeeper } from './steering/precedence-keeper.js';
 import { ProcessOwners } from './process-owners.js';
 import { REGISTRATION_PACE, RegistrationPace } from './compat/registration-pace.js';
 import { RunningLimits } from './limits/running-limits.js';
-import type { Checkpoints } from './suspend/checkpoint-program.js';
-import { suspendService } from './suspend/suspend-service.js';
-import { ContainerProcesses } from './suspend/container-processes.js';
-import { IdleWatch } from './suspend/idle-watch.js';
-import { PodRequests } from './suspend/pod-requests.js';
-import { SuspendNotes } from './suspend/suspend-notes.js';
-import { Suspender } from './suspend/suspender.js';
+import { openSuspending, type SuspendingOptions } from './suspend/open-suspending.js';
 import { Suspensions } from './suspend/suspensions.js';
-import { TurnGpus } from './suspend/turn-gpus.js';
-import { TurnKeeper } from './suspend/turn-keeper.js';
-import { WakeWatch } from './suspend/wake-watch.js';
 import { UsageTmpfs } from './usage/usage-tmpfs.js';
 import { SliceDirectories } from './slice-directory.js';
 import type { Slice, SliceSpec } from './slice.js';
@@ -99,21 +81,13 @@ export interface MpsNeeds {
   readonly killedAtMs: (podUid: string) => number | null;
 }
 
-export interface VgpuOptions {
-  readonly limitAnnotations: PodLimitAnnotations;
-  readonly notices: SliceNotices;
+export interface VgpuOptions extends SuspendingOptions {
   readonly evictor: Evictor;
   readonly auditPolicy: AuditPolicy;
   /** `--memory-oversubscription`; absent: none. */
   readonly memoryOversubscription?: number;
   /** `--allow-unenforced`; absent: no. */
   readonly allowUnenforced?: boolean;
-  /** `--allow-suspend`; absent: no. */
-  readonly allowSuspend?: boolean;
-  /** `--suspend-idle`; absent or null: containers are suspended only on request. */
-  readonly suspendIdleMs?: number | null;
-  /** The driver's checkpoint interface; absent: this node has none. */
-  readonly checkpoints?: Checkpoints | null;
   /** `--virtual-manager-path`. */
   readonly path: string;
   readonly usageTmpfs?: boolean;
@@ -127,15 +101,11 @@ export interface VgpuOptions {
   readonly driverLimits?: DriverLimitsNeeds;
   /** Shares of multiprocessors, on GPUs that are shared so; absent: there are none. */
   readonly mps?: MpsNeeds;
-  readonly driverVersion: () => string | null;
   /** UUIDs of the present GPUs of this node. */
   readonly gpus: () => readonly string[];
-  /** All memory of one of them; null if it is not there. */
-  readonly memoryBytesOf?: (gpuUuid: string) => number | null;
   /** `--low-priority-floor`. */
   readonly lowFloor?: number;
   readonly samplePeriodMs: number;
-  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -238,47 +208,15 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
     limitsOf: ({ spec }) => mpsLimitsOf(policy.shareOf(spec)),
     onBypass: (slice) => auditor.auditNow(slice),
   });
-  const suspender = new Suspender({
-    ...options,
-    allowed: options.allowSuspend === true,
-    checkpoints: options.checkpoints ?? null,
-    memoryBytesOf: options.memoryBytesOf ?? (() => null),
+  const suspending = openSuspending(options, {
+    ...{ slices, suspensions, owners },
     source: options.driver,
     usersOf: (spec) => policy.usersOf(spec),
-    slices,
-    suspensions,
-    processes: new ContainerProcesses({ ...options, owners, source: options.driver }),
+    observeUse: () => observeUse(slices, monitor.gpus),
   });
-  const suspending = {
-    ...options,
-    ...{ slices, suspensions, suspender },
-    usersOf: (spec: SliceSpec) => policy.usersOf(spec),
-    notes: new SuspendNotes((spec) => policy.usersOf(spec), options.notices, options.log),
-  };
   suspensions.onStep((allocation) => {
     const slice = slices.started.get(allocation);
     if (slice !== undefined) followLimits(slice);
-  });
-  const turnGpus = new TurnGpus({
-    ...suspending,
-    memoryBytesOf: options.memoryBytesOf ?? (() => null),
-    observeUse: () => observeUse(slices, monitor.gpus),
-    nowNs: () => process.hrtime.bigint(),
-  });
-  const turns = new TurnKeeper({
-    gpus: () => turnGpus.waiting(),
-    suspend: (id) => turnGpus.suspend(id),
-    resume: (id) => turnGpus.resume(id),
-    clock: options.clock,
-    log: options.log,
-  });
-  const wakeWatch = new WakeWatch({ ...suspending, takesTurns: (slice) => turnGpus.decides(slice) });
-  const podRequests = new PodRequests(suspending);
-  const idleWatch = new IdleWatch({
-    ...suspending,
-    suspendIdleMs: options.suspendIdleMs ?? null,
-    observeUse: () => observeUse(slices, monitor.gpus),
-    nowNs: () => process.hrtime.bigint(),
   });
   const observe = (): readonly SliceObservation[] =>
     observeSlices(
@@ -305,8 +243,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         await suspensions.forget(limits.allocation);
         await slices.start(specOf(limits));
         const slice = slices.started.get(limits.allocation);
-        if (slice !== undefined) turnGpus.begin(slice);
-        if (slice !== undefined) await podRequests.begin(slice);
+        if (slice !== undefined) await suspending.begin(slice);
         resize(limits.allocation);
         await driverMemory?.expect(limits.allocation);
         if (slice !== undefined) await mps?.prepare(slice);
@@ -316,10 +253,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         await slices.restore(specOf(limits));
         resize(limits.allocation);
         void driverMemory?.expect(limits.allocation);
-        await suspender.recover(limits.allocation);
-        const slice = slices.started.get(limits.allocation);
-        if (slice !== undefined) turnGpus.restore(slice);
-        if (slice !== undefined) podRequests.reconsider(slice);
+        await suspending.restore(limits.allocation);
       },
       correct(limits) {
         slices.correct(specOf(limits));
@@ -372,10 +306,7 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
       const at = open?.spec.devices.findIndex(({ uuid }) => uuid === gpuUuid) ?? -1;
       return open?.limits.live[at] ?? null;
     },
-    services: [
-      limitsService({ slices, operator, runningLimits, observe }),
-      suspendService(slices, suspensions, suspender),
-    ],
+    services: [limitsService({ slices, operator, runningLimits, observe }), suspending.service],
     part: {
       name: 'vgpu',
       async start() {
@@ -386,17 +317,10 @@ export function buildVgpu(options: VgpuOptions): Vgpu {
         monitor.start();
         auditor.start();
         mps?.start();
-        wakeWatch.start();
-        turns.start();
-        podRequests.start();
-        if (options.allowSuspend === true) idleWatch.start();
+        suspending.start();
       },
       async stop() {
-        idleWatch.stop();
-        podRequests.stop();
-        turns.stop();
-        wakeWatch.stop();
-        suspender.stop();
+        suspending.stop();
         await mps?.stop();
         auditor.stop();
         monitor.stop();
