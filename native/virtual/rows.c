@@ -9,8 +9,8 @@
  * get back what they need. ATTACK is one of lie.c, beside the pattern, or alone where that is "none"; or "stop" or
  * "kill": the program is stopped for a quarter of a second again and again, or ends in the second second. With
  * ROWS_APART in the environment, containers do not know of each other; with ROWS_ALONE, an agent says that
- * each is alone; with ROWS_WINDOW_MS, figures are of windows of this length instead of seconds. Halfway, a share changes
- * to the one after ">".
+ * each is alone; with ROWS_WINDOW_MS, figures are of windows of this length instead of seconds. Halfway, a share
+ * changes to the one after ">".
  */
 #define _GNU_SOURCE
 #include "clock.h"
@@ -382,8 +382,7 @@ int main(int argc, char **argv) {
       printf(" %.1f", (double)(one->work_ns[s] - one->work_ns[s - 1]) / percent);
     printf("\n");
   }
-  printf("sum %.2f, switches %.0f a second\n", sum,
-         (double)machine->boards[0].model.switches / all_s);
+  printf("sum %.2f, switches %.0f a second\n", sum, (double)machine->boards[0].model.switches / all_s);
   pass_ms(1000);
   for (unsigned i = 0; i < count; i++)
     if (has_program(&containers[i])) print_latencies(&containers[i]);
