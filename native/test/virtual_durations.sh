@@ -27,15 +27,16 @@ ROWS_ALONE=1 row 2 4 0 enabled:40:40:20@30
 if [ -n "${TITLE:-}" ]; then
   for agent in "" 1; do
     [ -z "$agent" ] || export ROWS_ALONE=1
-    for pattern in rare:20:10:20 rare:20:80:200 rarely:20:10:20 rarely:20:80:200 enabled:40:40:20; do
+    for pattern in rare:20:10:20 rare:20:80:200 rarely:20:10:20 enabled:40:40:20; do
       row 1 10 0 "$pattern@30"
     done
+    row 3 10 0 rarely:20:80:200@30
     row 0.5 10 1000 async:20@50
     row 0.5 10 1000 sync:200@50
   done
   unset ROWS_ALONE
   row 2 10 0 rare:20:10:20@30 async:2000@50
-  row 2 10 0 rare:20:10:20@30 async:2000@70
+  row 3 10 0 rare:20:10:20@30 async:2000@70
   row 2 10 0 rarely:20:10:20@30 async:2000@70
   row 4 10 0 rare:20:80:200@30 async:2000@70
 fi
