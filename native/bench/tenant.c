@@ -12,6 +12,9 @@
  *     burst:US:WORK:REST  WORK ms of kernels at once, then idle for REST ms
  *     shapes              kernels of 20 us, 200 us and 2 ms in turn
  *     varied:LEAST:MOST   one stream, never waiting; kernels of one shape of LEAST to MOST us (log-uniform)
+ *     rare:US:MS:EVERY    one stream, never waiting; one launch of EVERY takes MS ms, the others US
+ *     rarely:US:MS:EVERY  the same, and it waits for the GPU after EVERY launches
+ *     enabled:US:NODES:EVERY  graphs whose nodes are enabled for one launch of EVERY only
  *     grid:US:BLOCKS      one stream, kernels of BLOCKS blocks
  *     steps:US:BLOCKS     the same, waiting for each 32 of them, so that the launches counted have ended
  *     idle                one kernel of 200 us, then idle
@@ -25,6 +28,7 @@
 #include "cuda_abi.h"
 #include "gpu_kernels.h"
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,6 +122,42 @@ static void run_graph(uint64_t us, unsigned int nodes, double end) {
   launches = 0;
   for (; now() < end; launches++)
     ok(cuGraphLaunch(exec, stream), "graph launch");
+}
+
+static void run_rare(uint64_t us, uint64_t ms, unsigned int every, bool waits, double end) {
+  CUstream stream = stream_of_its_own();
+  while (now() < end) {
+    for (unsigned int i = 0; i < every; i++)
+      launch(i == every / 2 ? ms * 1000 : us, multiprocessors, 128, stream);
+    if (waits) wait_for(stream);
+  }
+}
+
+#define MOST_NODES 256
+
+static void enable(CUgraphExec exec, CUgraphNode *nodes, size_t count, unsigned int enabled) {
+  for (size_t i = 0; i < count; i++)
+    ok(cuGraphNodeSetEnabled(exec, nodes[i], enabled), "enable");
+}
+
+static void run_enabled(uint64_t us, unsigned int count, unsigned int every, double end) {
+  CUstream stream = stream_of_its_own();
+  CUgraph graph;
+  CUgraphExec exec;
+  CUgraphNode nodes[MOST_NODES];
+  size_t found = MOST_NODES;
+  ok(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "capture");
+  for (unsigned int i = 0; i < count; i++)
+    launch(us, multiprocessors, 128, stream);
+  ok(cuStreamEndCapture(stream, &graph), "capture");
+  ok(cuGraphGetNodes(graph, nodes, &found), "nodes");
+  ok(cuGraphInstantiateWithFlags(&exec, graph, 0), "graph");
+  enable(exec, nodes + 1, found - 1, 0);
+  for (launches = 0; now() < end; launches++) {
+    if (launches % every == 0) enable(exec, nodes + 1, found - 1, 1);
+    ok(cuGraphLaunch(exec, stream), "graph launch");
+    if (launches % every == 0) enable(exec, nodes + 1, found - 1, 0);
+  }
 }
 
 static void run_cooperative(uint64_t us, double end) {
@@ -262,6 +302,8 @@ int main(int argc, char **argv) {
   if (strcmp(manner, "sync") == 0) run_sync(a, end);
   if (strcmp(manner, "mixed") == 0) run_mixed(a, b, end);
   if (strcmp(manner, "graph") == 0) run_graph(a, b, end);
+  if (strcmp(manner, "rare") == 0 || strcmp(manner, "rarely") == 0) run_rare(a, b, c, manner[4] != 0, end);
+  if (strcmp(manner, "enabled") == 0) run_enabled(a, b, c, end);
   if (strcmp(manner, "cooperative") == 0) run_cooperative(a, end);
   if (strcmp(manner, "burst") == 0) run_burst(a, b, c, end);
   if (strcmp(manner, "shapes") == 0) run_shapes(end);

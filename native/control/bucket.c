@@ -1,5 +1,6 @@
 #include "bucket.h"
 #include "control.h"
+#include "flight.h"
 #include "os.h"
 #include "reported_use.h"
 #include "share_law.h"
@@ -7,6 +8,8 @@
 
 /* Limits may change while a thread sleeps. */
 #define LONGEST_SLEEP_NS 50000000ull
+/* In longer waits. */
+#define NOTED_WITHIN_NS 10000000ull
 /* A grant that the library computed itself expires after this time without new samples: other containers may have
  * become active meanwhile. */
 #define SOFT_STALE_NS 500000000ull
@@ -57,12 +60,30 @@ bool bucket_is_soft(uint32_t device) {
 /* How much longer than requested a thread slept. Valid until the container has used the share that it missed. */
 static uint64_t held_up_ns[VGPU_MAX_DEVICES];
 
+void bucket_held_up(uint32_t device, uint64_t ns) {
+  if (ns > LAW_CREDIT_NS) __atomic_store_n(&held_up_ns[device], ns, __ATOMIC_RELAXED);
+}
+
 static uint64_t sleep_for(uint32_t device, uint64_t now, uint64_t wait) {
   uint64_t until = now + (wait < LONGEST_SLEEP_NS ? wait : LONGEST_SLEEP_NS);
   os_sleep_until(until);
   now = os_now_ns();
-  if (now > until + LAW_CREDIT_NS) __atomic_store_n(&held_up_ns[device], now - until, __ATOMIC_RELAXED);
+  if (now > until) bucket_held_up(device, now - until);
   return now;
+}
+
+/* A debt is wall time at the share at which it was charged. */
+static void follow_share(uint32_t device, uint32_t share, uint64_t now) {
+  struct vgpu_device_usage *usage = usage_of(device);
+  uint32_t before = __atomic_load_n(&usage->level_share, __ATOMIC_RELAXED);
+  if (before == share ||
+      !__atomic_compare_exchange_n(&usage->level_share, &before, share, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    return;
+  uint64_t level = __atomic_load_n(&usage->level_at_ns, __ATOMIC_ACQUIRE);
+  while (before != 0 && level > now &&
+         !__atomic_compare_exchange_n(&usage->level_at_ns, &level, law_at_share(level, now, before, share), false,
+                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+  }
 }
 
 static uint64_t usable_level(const struct vgpu_device_live *live, uint64_t level, uint64_t now) {
@@ -99,7 +120,7 @@ static void extend_alone(struct vgpu_device_usage *usage, uint64_t gpu_ns, uint6
 
 static void note_charge(uint32_t device, uint64_t gpu_ns, uint64_t wall, uint64_t now) {
   struct vgpu_device_usage *usage = usage_of(device);
-  __atomic_store_n(&control.ledger.usage->ledger[device][control.ledger.slot].last_charge_ns, wall, __ATOMIC_RELAXED);
+  usage_note_charge(&control.ledger.usage->ledger[device][control.ledger.slot], wall);
   usage_count(&usage->charged_ns, gpu_ns);
   reported_use_charged(device, (int64_t)gpu_ns);
   extend_alone(usage, gpu_ns, now);
@@ -145,6 +166,7 @@ void bucket_take(uint32_t device, uint64_t gpu_ns, void (*waiting)(void)) {
     struct vgpu_device_live live;
     limits_read(control.limits, device, &live);
     if (!limits_share_is_limited(&live)) break;
+    follow_share(device, live.share, now);
     uint64_t level = __atomic_load_n(&usage->level_at_ns, __ATOMIC_ACQUIRE);
     uint64_t wait = law_wait_ns(level, now);
     /* A turn is used as a whole: its tokens are taken ahead. */
@@ -152,7 +174,8 @@ void bucket_take(uint32_t device, uint64_t gpu_ns, void (*waiting)(void)) {
     if (wait > 0) {
       if (waited_from == 0) {
         waited_from = now;
-        bucket_adjust(device, turn_end(device, waiting));
+        flight_pause(device);
+        turn_end(device, waiting);
         now = os_now_ns();
         continue;
       }
@@ -163,7 +186,10 @@ void bucket_take(uint32_t device, uint64_t gpu_ns, void (*waiting)(void)) {
       }
       /* A debt of this size may come from a killed process, whose launches will never run. */
       if (wait > LONGEST_SLEEP_NS) usage_reclaim_rarely(control.ledger.usage, &control.self);
-      now = sleep_for(device, now, wait);
+      /* Launches are noted as complete soon after they are. */
+      uint64_t runs = wait > NOTED_WITHIN_NS ? flight_incomplete_ns(device, true) : 0;
+      if (runs > NOTED_WITHIN_NS) runs = NOTED_WITHIN_NS;
+      now = sleep_for(device, now, runs > 0 ? runs + NOTED_WITHIN_NS / 10 : wait);
       continue;
     }
     uint64_t wall = wall_of(device, &live, gpu_ns, now);

@@ -12,6 +12,9 @@ void bucket_take(uint32_t device, uint64_t gpu_ns, void (*waiting)(void));
  */
 void bucket_resume(uint32_t device, uint64_t gpu_ns);
 
+/* Reports that a thread waited so long for something else than tokens. */
+void bucket_held_up(uint32_t device, uint64_t ns);
+
 /* Corrects an earlier charge that was estimated: the launch took `by_ns` more (or less, if negative). */
 void bucket_adjust(uint32_t device, int64_t by_ns);
 

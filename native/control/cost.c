@@ -117,6 +117,11 @@ uint64_t cost_guess(void) {
   return typical == 0 ? FIRST_GUESS_NS : typical;
 }
 
+bool cost_is_known(const struct cost *cost) {
+  return __atomic_load_n(&cost->cost_ns, __ATOMIC_RELAXED) != 0 &&
+         __atomic_load_n(&estimate_of(cost)->samples, __ATOMIC_RELAXED) != 0;
+}
+
 void cost_forget(uint64_t key) {
   struct cost *cost = cost_find(key);
   if (cost == NULL) return;

@@ -56,8 +56,11 @@ void cost_timing(struct cost *cost, int by);
 /* The charge for a launch without a learned cost. */
 uint64_t cost_guess(void);
 
+/* Whether a launch was timed; without one, the published cost is a guess. */
+bool cost_is_known(const struct cost *cost);
+
 /* cost_forget: the key now identifies another kernel, so its cost is discarded. cost_refresh: the kernel may have
- * become faster or slower, so its samples are discarded and the published cost stays until the next sample. */
+ * become faster or slower, so its samples are discarded and the published cost is a guess until the next sample. */
 void cost_forget(uint64_t key);
 void cost_refresh(uint64_t key);
 

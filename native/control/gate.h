@@ -50,6 +50,13 @@ static inline uint64_t launch_key_on(uint64_t key, int device) {
 void gate_forget_graph(CUgraphExec exec);
 void gate_refresh_graph(CUgraphExec exec);
 
+/* Called before and after a wait of the program for the GPU. */
+void gate_wait(void);
+void gate_waited(void);
+
+/* Charges what launches in a context took that is about to be destroyed, and releases its events. */
+void gate_drop_context(CUcontext context);
+
 /* Reads the limits. Called after cuInit. */
 void gate_refresh(void);
 
@@ -78,9 +85,7 @@ static inline bool gate_is_stale(void) {
  * are not returned when the driver refuses the launch: refused launches are rare, and without this step the caller can
  * tail-call the driver.
  */
-static inline bool gate_charge_credit_on(int32_t device, uint64_t key) {
-  if (__builtin_expect(device < 0 || atomic_load_explicit(&gate.slow_path_reasons, memory_order_relaxed) != 0, 0))
-    return false;
+static inline bool gate_take_credit(int32_t device, uint64_t key) {
   struct cost *cost = cost_find(key);
   if (__builtin_expect(cost == NULL, 0)) return false;
   /* 0 as well while the cost is not known: the first launches are all timed. */
@@ -92,6 +97,12 @@ static inline bool gate_charge_credit_on(int32_t device, uint64_t key) {
   gate_thread.credit_ns[device] = left;
   gate_thread.launches[device]++;
   return true;
+}
+
+static inline bool gate_charge_credit_on(int32_t device, uint64_t key) {
+  if (__builtin_expect(device < 0 || atomic_load_explicit(&gate.slow_path_reasons, memory_order_relaxed) != 0, 0))
+    return false;
+  return gate_take_credit(device, key);
 }
 
 /* The same check for slices with one device. With several devices, gate_enter first determines the device of the

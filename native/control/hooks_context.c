@@ -6,9 +6,9 @@
 #include "control.h"
 #include "devices.h"
 #include "driver.h"
+#include "flight.h"
+#include "gate.h"
 #include "memory.h"
-#include "sampler.h"
-#include "turn_work.h"
 
 #define CREATES(name, parameters, arguments)                                                                           \
   CUresult name parameters {                                                                                           \
@@ -50,12 +50,12 @@ static CUcontext current(void) {
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context) {
-  if (control_enforces()) sampler_drop_context(context);
+  if (control_enforces()) gate_drop_context(context);
   return ended(driver.cuCtxDestroy_v2(context), context);
 }
 
 CUresult cuCtxDestroy(CUcontext context) {
-  if (control_enforces()) sampler_drop_context(context);
+  if (control_enforces()) gate_drop_context(context);
   return ended(driver.cuCtxDestroy(context), context);
 }
 
@@ -63,7 +63,7 @@ CUresult cuCtxDestroy(CUcontext context) {
 CUresult cuCtxDetach(CUcontext context) {
   CUresult result = driver.cuCtxDetach(context);
   if (context == current()) return result;
-  if (control_enforces()) sampler_drop_context(context);
+  if (control_enforces()) gate_drop_context(context);
   return ended(result, context);
 }
 
@@ -92,7 +92,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
 
 static CUcontext before_primary_may_end(CUdevice device) {
   CUcontext context = control_enforces() ? primary(device) : NULL;
-  if (context != NULL) sampler_drop_context(context);
+  if (context != NULL) gate_drop_context(context);
   return context;
 }
 
@@ -150,7 +150,7 @@ CUresult cuGreenCtxDestroy(CUgreenCtx green) {
   for (device = 0; device < count && device < (int)VGPU_MAX_DEVICES; device++) {
     context = before[device];
     if (context == NULL || primary(device) != NULL) continue;
-    sampler_drop_context(context);
+    gate_drop_context(context);
     ended(result, context);
   }
   return result;
@@ -159,12 +159,12 @@ CUresult cuGreenCtxDestroy(CUgreenCtx green) {
 /* Before the driver call: another thread may get the same handle for a stream of another device. */
 CUresult cuStreamDestroy_v2(CUstream stream) {
   devices_forget_stream(stream);
-  turn_work_drop_stream(stream);
+  flight_drop_stream(stream);
   return driver.cuStreamDestroy_v2(stream);
 }
 
 CUresult cuStreamDestroy(CUstream stream) {
   devices_forget_stream(stream);
-  turn_work_drop_stream(stream);
+  flight_drop_stream(stream);
   return driver.cuStreamDestroy(stream);
 }

@@ -67,7 +67,7 @@ CUresult cuGraphExecDestroy(CUgraphExec exec) {
   return driver.cuGraphExecDestroy(exec);
 }
 
-/* The graph's duration may change. */
+/* The graph may take any time now. */
 static CUresult changed(CUresult result, CUgraphExec exec) {
   if (result == CUDA_SUCCESS && control_enforces()) gate_refresh_graph(exec);
   return result;
@@ -93,6 +93,24 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
 
 CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *parameters) {
   return changed(driver.cuGraphExecNodeSetParams(exec, node, parameters), exec);
+}
+
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy,
+                                        CUcontext context) {
+  return changed(driver.cuGraphExecMemcpyNodeSetParams(exec, node, copy, context), exec);
+}
+
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *fill,
+                                        CUcontext context) {
+  return changed(driver.cuGraphExecMemsetNodeSetParams(exec, node, fill, context), exec);
+}
+
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child) {
+  return changed(driver.cuGraphExecChildGraphNodeSetParams(exec, node, child), exec);
+}
+
+CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int enabled) {
+  return changed(driver.cuGraphNodeSetEnabled(exec, node, enabled), exec);
 }
 
 CUresult cuDeviceGraphMemTrim(CUdevice device) {

@@ -4,6 +4,7 @@
 #include "control.h"
 #include "devices.h"
 #include "driver.h"
+#include "gate.h"
 #include "graphs.h"
 #include "memory.h"
 #include "place.h"
@@ -137,12 +138,19 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
   return result;
 }
 
+static void before_synchronization(void) {
+  if (control_enforces()) gate_wait();
+}
+
 static CUresult after_synchronization(CUresult result) {
-  if (control_enforces()) pools_update_freed();
+  if (!control_enforces()) return result;
+  gate_waited();
+  pools_update_freed();
   return result;
 }
 
 static CUresult wait_for_stream(CUstream stream, CUstream launched_on, CUresult (*wait)(CUstream)) {
+  before_synchronization();
   if (!activity_is_on()) return after_synchronization(wait(stream));
   uint64_t mark = activity_wait();
   CUresult result = wait(stream);
@@ -162,6 +170,7 @@ CUresult cuStreamSynchronize_ptsz(CUstream stream) {
 }
 
 CUresult cuEventSynchronize(CUevent event) {
+  before_synchronization();
   if (!activity_is_on()) return after_synchronization(driver.cuEventSynchronize(event));
   uint64_t mark = activity_wait();
   CUresult result = driver.cuEventSynchronize(event);
@@ -180,12 +189,14 @@ static CUresult context_waited(uint64_t mark, CUresult result) {
 }
 
 CUresult cuCtxSynchronize(void) {
+  before_synchronization();
   if (!activity_is_on()) return after_synchronization(driver.cuCtxSynchronize());
   uint64_t mark = activity_wait();
   return context_waited(mark, driver.cuCtxSynchronize());
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context) {
+  before_synchronization();
   if (!activity_is_on()) return after_synchronization(driver.cuCtxSynchronize_v2(context));
   uint64_t mark = activity_wait();
   return context_waited(mark, driver.cuCtxSynchronize_v2(context));

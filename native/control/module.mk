@@ -4,7 +4,7 @@
 
 comma := ,
 
-CONTROL_SHARED := clock descriptor directory fork ledger limits objects os process usage
+CONTROL_SHARED := clock descriptor directory fork ledger limits objects os process share_law usage
 # What differs between the installed libraries and those for tests.
 CONTROL_INSTALLED := clock_fixed directory_fixed
 CONTROL_SANDBOX := clock_sandbox directory_sandbox

@@ -1,17 +1,17 @@
 #include "sampler.h"
 #include "anchor.h"
 #include "bucket.h"
+#include "charge.h"
 #include "control.h"
 #include "driver.h"
+#include "event_cost.h"
+#include "flight.h"
 #include "fork.h"
 #include "lock.h"
 #include "os.h"
 #include "others.h"
 #include "overlap_sampler.h"
 #include "reported_use.h"
-#include "turn.h"
-#include "turn_work.h"
-#include "yield.h"
 #include <string.h>
 
 #define SAMPLES 512u
@@ -104,30 +104,10 @@ static bool have_events(struct sample *sample, CUcontext context) {
   return true;
 }
 
-/* Recording an event takes time on the GPU, which a sample includes once. Measured between two events in a row of a
- * busy stream, in many of the first samples and in some of the later ones. */
-#define EVENT_COST_OVER 32
-#define EVENT_COST_EVERY 64u
-#define EVENT_COST_MOST_NS 5000
-/* Resolution of the driver's time stamps. */
-#define STAMP_STEP_NS 600
-static int64_t event_cost_ns, event_cost_least_ns;
-static uint32_t event_cost_of, event_cost_turn;
-
-static bool event_cost_is_due(void) {
-  return event_cost_of < EVENT_COST_OVER || ++event_cost_turn % EVENT_COST_EVERY == 0;
-}
-
 static void learn_event_cost(const struct sample *sample) {
   float took_ms;
   if (!sample->has_before || driver.cuEventElapsedTime(&took_ms, sample->before, sample->start) != CUDA_SUCCESS) return;
-  int64_t took_ns = (int64_t)((double)took_ms * 1e6);
-  if (took_ns < 0 || took_ns > EVENT_COST_MOST_NS) return;
-  if (event_cost_of == 0 || took_ns < event_cost_least_ns) event_cost_least_ns = took_ns;
-  /* A longer one includes time of the host. */
-  if (took_ns > event_cost_least_ns + STAMP_STEP_NS) return;
-  if (event_cost_of < EVENT_COST_OVER) event_cost_of++;
-  event_cost_ns += (took_ns - event_cost_ns) / (int64_t)event_cost_of;
+  event_cost_learn((int64_t)((double)took_ms * 1e6));
 }
 
 struct sample *sampler_begin(const struct sample_request *request) {
@@ -141,7 +121,7 @@ struct sample *sampler_begin(const struct sample_request *request) {
   cost_timing(request->cost, 1);
   reported_use_launched(request->device, request->charged_ns);
   bool begun = have_events(sample, request->context);
-  sample->idle = begun && driver.cuStreamQuery(request->stream) == CUDA_SUCCESS;
+  sample->idle = begun && (flight_recorded_on_idle() || driver.cuStreamQuery(request->stream) == CUDA_SUCCESS);
   sample->has_before = begun && !sample->idle && sample->before != NULL && event_cost_is_due() &&
                        driver.cuEventRecord(sample->before, request->stream) == CUDA_SUCCESS;
   sample->submitted_at_ns = os_now_ns();
@@ -224,20 +204,19 @@ static uint64_t correct_by_host_clock(struct sample *sample, uint64_t took_ns) {
 }
 
 /* Charges or refunds the difference between an assumed cost and the measured duration. */
-static void settle_guess(const struct sample_request *request, uint64_t took_ns, bool at_least) {
+static void settle_guess(const struct sample *sample, uint64_t took_ns, bool at_least) {
+  const struct sample_request *request = &sample->request;
   if (at_least && took_ns <= request->charged_ns) return;
   int64_t more = (int64_t)sampler_overlapped(request->device, took_ns) -
                  (int64_t)sampler_overlapped(request->device, request->charged_ns);
-  bucket_adjust(request->device, more);
-  yield_adjust(request->device, more);
-  turn_adjust(request->device, more);
+  if (!flight_settles(request->device, sample->launched_at_ns, more)) charge_adjust(request->device, more);
 }
 
 static void apply(struct sample *sample, float took_ms, uint64_t now) {
   const struct sample_request *request = &sample->request;
   struct vgpu_device_usage *usage = &control.ledger.usage->devices[request->device];
   learn_event_cost(sample);
-  int64_t without_event_ns = (int64_t)((double)took_ms * 1e6) - event_cost_ns;
+  int64_t without_event_ns = (int64_t)((double)took_ms * 1e6) - event_cost_ns();
   uint64_t took_ns = correct_by_host_clock(sample, without_event_ns > 0 ? (uint64_t)without_event_ns : 1);
   usage_count(&usage->samples, 1);
   usage_count(&usage->sampled_ns, took_ns);
@@ -253,7 +232,7 @@ static void apply(struct sample *sample, float took_ms, uint64_t now) {
   if (request->guessed) {
     /* Lower bound: the measured time minus the time that the driver calls took. */
     uint64_t surely_ns = took_ns > calls_ns ? took_ns - calls_ns : 0;
-    settle_guess(request, timing.disturbed ? surely_ns : took_ns, timing.disturbed);
+    settle_guess(sample, timing.disturbed ? surely_ns : took_ns, timing.disturbed);
   }
   control_note(VGPU_TEST_EVENTS_WORK);
 }
@@ -327,7 +306,6 @@ void sampler_drop_context(CUcontext context) {
     destroy_events(sample);
   }
   anchor_drop_context(context);
-  turn_work_drop_context(context);
   lock_release(&reading);
 }
 

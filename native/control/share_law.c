@@ -58,6 +58,12 @@ uint64_t law_wait_ns(uint64_t level_at, uint64_t now) {
   return level_at > saturating_add(now, LAW_AHEAD_NS) ? level_at - now : 0;
 }
 
+uint64_t law_at_share(uint64_t level_at, uint64_t now, uint32_t share_before, uint32_t share) {
+  if (level_at <= now) return level_at;
+  uint64_t gpu_ns = law_gpu_ns(level_at - now, law_effective_ppm(share_before, 0, 0));
+  return saturating_add(now, law_wall_ns(gpu_ns, law_effective_ppm(share, 0, 0), 0));
+}
+
 uint32_t law_soft_grant_ppm(uint32_t share, uint32_t soft_limit, uint32_t granted_ppm, int contended) {
   uint32_t own = law_effective_ppm(share, 0, 0);
   if (contended) return own;

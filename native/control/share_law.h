@@ -59,6 +59,9 @@ uint64_t law_held_up_ns(uint64_t level_at, uint64_t now, uint64_t held_up_ns);
  */
 uint64_t law_wait_ns(uint64_t level_at, uint64_t now);
 
+/* A level after the share changed: it becomes 0 after the same GPU time. */
+uint64_t law_at_share(uint64_t level_at, uint64_t now, uint32_t share_before, uint32_t share);
+
 /* The library's own grant under a soft limit, computed every LAW_SOFT_PERIOD_NS. It drops to the share at once when
  * launches show contention, and otherwise rises in steps. */
 uint32_t law_soft_grant_ppm(uint32_t share, uint32_t soft_limit, uint32_t granted_ppm, int contended);

@@ -1,5 +1,6 @@
 #include "turn.h"
 #include "control.h"
+#include "flight.h"
 #include "fork.h"
 #include "lock.h"
 #include "os.h"
@@ -8,7 +9,6 @@
 #include "pauses.h"
 #include "peers.h"
 #include "share_law.h"
-#include "turn_work.h"
 
 /* A slice keeps the turn for this long after the predicted end of its launches, which does not include the switch to
  * it. */
@@ -16,9 +16,10 @@
 /* A wait for the turn that was not renewed, and a busy slice that launched nothing, count for this long. */
 #define WAIT_NS 20000000ull
 #define BUSY_NS 200000000ull
-/* Launches of unknown cost hold the turn for at most this long, and so does a turn whose launches do not end: they may
- * wait for this thread. */
+/* Launches of unknown cost hold the turn for at most this long. */
 #define UNKNOWN_NS 100000000ull
+/* A turn whose launches do not end is kept for so long: they may wait for this thread. */
+#define OVERRUN_NS 200000000ull
 /* What a slice that paused may be behind the others. */
 #define BEHIND_NS 50000000ull
 #define FREE_MOST_NS 5000000ull
@@ -32,10 +33,12 @@ static struct {
   uint64_t free_from_ns;  /* since when no slice had the turn, as this one saw it */
   bool apart;             /* it launches without turns: the program pauses, or has several processes */
   bool impatient;         /* it does not wait for others */
+  bool overruns;          /* its launches outlasted its turn */
   uint32_t peers;
   uint32_t share_ppm;
   uint64_t counted_ns;   /* until when its turn was counted as time that it wants; 0: it has none */
   bool unknown;          /* the turn is held for launches of unknown cost */
+  uint64_t looked_ns;    /* when it last looked at the others */
   uint64_t contended_ns; /* when another slice was last seen to take turns */
   uint64_t disturbed_ns; /* when another slice was last seen to launch without turns */
 } devices[VGPU_MAX_DEVICES];
@@ -88,7 +91,7 @@ static bool goes_before(const struct vgpu_turn *a, uint64_t level, uint64_t slic
 }
 
 static void tell_apart(uint32_t device) {
-  bool apart = devices[device].apart || devices[device].impatient;
+  bool apart = devices[device].apart || devices[device].impatient || devices[device].overruns;
   __atomic_store_n(&devices[device].turn->pauses, apart, __ATOMIC_RELAXED);
 }
 
@@ -100,6 +103,7 @@ static void count_turn(uint32_t device, uint64_t until) {
 static struct view look(uint32_t device, uint64_t now) {
   const struct vgpu_turn *own = devices[device].turn;
   struct view view = {.least_level = UINT64_MAX};
+  devices[device].looked_ns = now;
   if (devices[device].counted_ns != 0) count_turn(device, now);
   devices[device].impatient = !patience_lasts(device, devices[device].share_ppm);
   tell_apart(device);
@@ -143,17 +147,22 @@ bool turn_is_undisturbed(uint32_t device) {
   return turn_is_taken(device) && os_now_ns() - load(&devices[device].disturbed_ns) > BUSY_NS;
 }
 
+bool turn_is_alone(uint32_t device) {
+  if (!takes_turns(device)) return devices[device].peers == 0;
+  uint64_t now = os_now_ns();
+  return now - load(&devices[device].contended_ns) > BUSY_NS && now - load(&devices[device].disturbed_ns) > BUSY_NS;
+}
+
 /* ---- the turn ---- */
 
-/* Waits until the launches of this turn are complete, and keeps the turn until then. Returns what they took beyond
- * their charge. */
-static int64_t drain(uint32_t device, void (*waiting)(void)) {
+/* Waits until the launches of this turn are complete, and keeps the turn until then. */
+static void drain(uint32_t device, void (*waiting)(void)) {
   struct vgpu_turn *turn = devices[device].turn;
-  uint64_t now = os_now_ns(), end = load(&turn->holds_until_ns) - LINGER_NS, most = now + UNKNOWN_NS;
-  turn_work_last(device);
+  uint64_t now = os_now_ns(), end = load(&turn->holds_until_ns) - LINGER_NS, most = now + OVERRUN_NS;
+  flight_pause(device);
   if (devices[device].unknown) end = now;
-  if (end > now) most = end + UNKNOWN_NS;
-  while (turn_work_runs(device) && now < most) {
+  if (end > now) most = end + OVERRUN_NS;
+  while (flight_runs(device) && now < most) {
     uint64_t left = end > now ? end - now : 0;
     if (left == 0) store(&turn->holds_until_ns, now + 2 * LINGER_NS);
     waiting();
@@ -161,15 +170,14 @@ static int64_t drain(uint32_t device, void (*waiting)(void)) {
     os_sleep_until(now + (left > LONG_POLL_NS ? LONG_POLL_NS : left > 2 * POLL_NS ? left - POLL_NS : POLL_NS));
     now = os_now_ns();
   }
-  int64_t excess = turn_work_excess(device);
-  if (now >= most || !turn_is_undisturbed(device)) return 0;
-  turn_adjust(device, excess);
-  return excess;
+  waiting();
 }
 
 static void release(uint32_t device) {
   struct vgpu_turn *turn = devices[device].turn;
-  turn_work_clear(device);
+  /* Launches that are incomplete now run beside those of the next turn. */
+  devices[device].overruns = flight_runs(device);
+  if (devices[device].overruns) tell_apart(device);
   devices[device].free_from_ns = os_now_ns();
   if (devices[device].counted_ns != 0) count_turn(device, devices[device].free_from_ns);
   devices[device].counted_ns = 0;
@@ -183,21 +191,36 @@ static bool holds(const struct vgpu_turn *turn, uint64_t now) {
   return load(&turn->holds_until_ns) > now;
 }
 
-int64_t turn_end(uint32_t device, void (*waiting)(void)) {
+void turn_keep(uint32_t device, uint64_t more_ns) {
   struct vgpu_turn *turn = __atomic_load_n(&devices[device].turn, __ATOMIC_ACQUIRE);
-  int64_t more = 0;
-  if (turn == NULL || !holds(turn, os_now_ns())) return 0;
+  uint64_t now = os_now_ns(), until = turn == NULL ? 0 : load(&turn->holds_until_ns);
+  uint64_t after = now + 2 * LINGER_NS + (more_ns < OVERRUN_NS / 2 ? more_ns : OVERRUN_NS / 2);
+  if (until <= now || until >= after || !lock_try(&devices[device].lock)) return;
+  if (holds(turn, now)) store(&turn->holds_until_ns, after);
+  lock_release(&devices[device].lock);
+}
+
+void turn_shorten(uint32_t device) {
+  struct vgpu_turn *turn = __atomic_load_n(&devices[device].turn, __ATOMIC_ACQUIRE);
+  uint64_t now = os_now_ns(), most = now + 2 * LINGER_NS;
+  if (turn == NULL || load(&turn->holds_until_ns) <= most || !lock_try(&devices[device].lock)) return;
+  if (holds(turn, most)) store(&turn->holds_until_ns, most);
+  lock_release(&devices[device].lock);
+}
+
+void turn_end(uint32_t device, void (*waiting)(void)) {
+  struct vgpu_turn *turn = __atomic_load_n(&devices[device].turn, __ATOMIC_ACQUIRE);
+  if (turn == NULL || !holds(turn, os_now_ns())) return;
   lock_take(&devices[device].lock);
   if (holds(turn, os_now_ns())) {
-    more = drain(device, waiting);
+    drain(device, waiting);
     release(device);
   }
   lock_release(&devices[device].lock);
-  return more;
 }
 
 /* Adds launches to the turn. */
-static void extend(uint32_t device, CUstream stream, uint64_t gpu_ns, bool unknown, uint64_t now) {
+static void extend(uint32_t device, uint64_t gpu_ns, bool unknown, uint64_t now) {
   struct vgpu_turn *turn = devices[device].turn;
   uint64_t until = load(&turn->holds_until_ns);
   until = until > now + LINGER_NS && !devices[device].unknown ? until - LINGER_NS : now;
@@ -207,7 +230,6 @@ static void extend(uint32_t device, CUstream stream, uint64_t gpu_ns, bool unkno
   store(&turn->busy_until_ns, now + BUSY_NS);
   __atomic_fetch_add(&turn->used_ns, gpu_ns, __ATOMIC_RELAXED);
   __atomic_fetch_add(&turn->level_ns, law_wall_ns(gpu_ns, devices[device].share_ppm, 0), __ATOMIC_RELAXED);
-  turn_work_add(device, stream, gpu_ns);
 }
 
 static bool still_holds(uint32_t device, uint32_t holder, struct vgpu_turn *turn) {
@@ -278,7 +300,7 @@ static bool has_siblings(uint32_t device) {
           usage_launchers(control.ledger.usage, device) > 1);
 }
 
-static int64_t take(uint32_t device, CUstream stream, uint64_t gpu_ns, bool unknown, void (*waiting)(void)) {
+static void take(uint32_t device, uint64_t gpu_ns, bool unknown, void (*waiting)(void)) {
   struct vgpu_turn *turn = devices[device].turn;
   uint64_t now = os_now_ns();
   __atomic_store_n(&devices[device].apart, pauses_are_long(gpu_ns) || has_siblings(device), __ATOMIC_RELAXED);
@@ -286,9 +308,11 @@ static int64_t take(uint32_t device, CUstream stream, uint64_t gpu_ns, bool unkn
   store(&turn->busy_until_ns, now + BUSY_NS);
   if (devices[device].apart) {
     if (load(&turn->holds_until_ns) != 0) release(device);
-    return 0;
+    if (now > devices[device].looked_ns + BUSY_NS / 4) look(device, now);
+    return;
   }
-  int64_t more = 0;
+  /* A turn that ended by itself: what follows is not of it. */
+  if (!holds(turn, now)) flight_pause(device);
   for (;;) {
     bool mine = holds(turn, now);
     uint64_t used = load(&turn->used_ns);
@@ -296,7 +320,7 @@ static int64_t take(uint32_t device, CUstream stream, uint64_t gpu_ns, bool unkn
       struct view view = look(device, now);
       uint64_t until = load(&turn->holds_until_ns);
       if (view.any && view.behind) {
-        more = drain(device, waiting);
+        drain(device, waiting);
         release(device);
         now = os_now_ns();
         mine = false;
@@ -314,16 +338,18 @@ static int64_t take(uint32_t device, CUstream stream, uint64_t gpu_ns, bool unkn
     now = os_now_ns();
     store(&turn->busy_until_ns, now + BUSY_NS);
   }
-  extend(device, stream, gpu_ns, unknown, os_now_ns());
-  return more;
+  if (devices[device].overruns) {
+    devices[device].overruns = flight_runs(device);
+    tell_apart(device);
+  }
+  extend(device, gpu_ns, unknown, os_now_ns());
 }
 
-int64_t turn_take(uint32_t device, CUstream stream, uint64_t gpu_ns, bool unknown, void (*waiting)(void)) {
-  if (!takes_turns(device)) return 0;
+void turn_take(uint32_t device, uint64_t gpu_ns, bool unknown, void (*waiting)(void)) {
+  if (!takes_turns(device)) return;
   lock_take(&devices[device].lock);
-  int64_t more = take(device, stream, gpu_ns, unknown, waiting);
+  take(device, gpu_ns, unknown, waiting);
   lock_release(&devices[device].lock);
-  return more;
 }
 
 void turn_adjust(uint32_t device, int64_t by_ns) {

@@ -4,6 +4,7 @@
 #include "directory.h"
 #include "objects.h"
 #include "os.h"
+#include "share_law.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -72,23 +73,75 @@ static void raise_slot_high(struct vgpu_usage *usage, uint32_t to) {
   }
 }
 
-/* A killed process cannot use the GPU beyond its last launch, so the unpaid rest of that charge is refunded. */
-static void refund_last_charge(struct vgpu_device_usage *device, struct vgpu_ledger_entry *entry) {
-  uint64_t owed = __atomic_exchange_n(&entry->last_charge_ns, 0, __ATOMIC_ACQ_REL);
-  uint64_t level = __atomic_load_n(&device->level_at_ns, __ATOMIC_ACQUIRE);
-  uint64_t now = os_now_ns();
-  while (owed > 0 && level > now) {
-    uint64_t ahead = level - now;
-    if (__atomic_compare_exchange_n(&device->level_at_ns, &level, level - (owed < ahead ? owed : ahead), false,
-                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-      return;
+/* ---- what a process launched ---- */
+
+#define CHARGE_MASK (VGPU_LAUNCHED_UNKNOWN - 1)
+#define SINCE_SHIFT 32
+/* A process may have died long before it is found. No kernel of a program that others wait for takes longer. */
+#define DEAD_MOST_NS 10000000000ull
+/* A launch of unknown cost that runs for longer holds the slice up no more. */
+#define UNKNOWN_OLD_NS 2000000000ull
+
+static uint32_t ticks(uint64_t at_ns) {
+  return (uint32_t)(at_ns >> VGPU_LAUNCHED_TICK_SHIFT);
+}
+
+static void change_launched(struct vgpu_ledger_entry *entry, uint64_t mask, uint64_t value) {
+  uint64_t before = __atomic_load_n(&entry->launched, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&entry->launched, &before, (before & ~mask) | value, false, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED)) {
   }
+}
+
+void usage_note_charge(struct vgpu_ledger_entry *entry, uint64_t wall_ns) {
+  uint64_t us = wall_ns / 1000 + 1;
+  change_launched(entry, CHARGE_MASK, us < CHARGE_MASK ? us : CHARGE_MASK);
+}
+
+void usage_note_launched(struct vgpu_ledger_entry *entry, uint64_t since_ns, bool unknown) {
+  uint32_t since = since_ns == 0 ? 0 : ticks(since_ns) == 0 ? 1 : ticks(since_ns);
+  change_launched(entry, ~CHARGE_MASK, (uint64_t)since << SINCE_SHIFT | (unknown ? VGPU_LAUNCHED_UNKNOWN : 0));
+}
+
+/* How long ago it was launched; 0: all of it is complete. */
+static uint64_t age_of(uint64_t launched, uint64_t now) {
+  uint32_t since = (uint32_t)(launched >> SINCE_SHIFT);
+  return since == 0 ? 0 : ((uint64_t)(uint32_t)(ticks(now) - since) << VGPU_LAUNCHED_TICK_SHIFT) + 1;
+}
+
+bool usage_unknown_runs(const struct vgpu_usage *usage, uint32_t device, uint32_t slot, uint64_t now) {
+  uint32_t high = usage_slot_high(usage);
+  for (uint32_t i = 0; i < high; i++) {
+    uint64_t launched = __atomic_load_n(&usage->ledger[device][i].launched, __ATOMIC_RELAXED);
+    if (i != slot && (launched & VGPU_LAUNCHED_UNKNOWN) != 0 && age_of(launched, now) < UNKNOWN_OLD_NS &&
+        age_of(launched, now) != 0)
+      return true;
+  }
+  return false;
+}
+
+/* A killed process used the GPU until it ended, as far as others know: until now. Its charge is changed to that. */
+static void settle_dead(struct vgpu_device_usage *device, struct vgpu_ledger_entry *entry) {
+  uint64_t launched = __atomic_exchange_n(&entry->launched, 0, __ATOMIC_ACQ_REL), now = os_now_ns();
+  uint64_t age = age_of(launched, now), charged = (launched & CHARGE_MASK) * 1000;
+  if (age == 0) return;
+  uint32_t share_ppm = law_effective_ppm(__atomic_load_n(&device->level_share, __ATOMIC_RELAXED), 0, 0);
+  uint64_t used = now - age + law_wall_ns(age < DEAD_MOST_NS ? age : DEAD_MOST_NS, share_ppm, 0);
+  uint64_t level = __atomic_load_n(&device->level_at_ns, __ATOMIC_ACQUIRE), after;
+  do {
+    after = level <= used ? used : level - used < charged ? used : level - charged;
+  } while (
+      !__atomic_compare_exchange_n(&device->level_at_ns, &level, after, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+  if (after > level)
+    usage_count(&device->charged_ns, law_gpu_ns(after - level, share_ppm));
+  else
+    usage_count(&device->charged_ns, -law_gpu_ns(level - after, share_ppm));
 }
 
 static void clear_slot(struct vgpu_usage *usage, uint32_t slot) {
   for (uint32_t device = 0; device < VGPU_MAX_DEVICES; device++) {
     struct vgpu_ledger_entry *entry = &usage->ledger[device][slot];
-    refund_last_charge(&usage->devices[device], entry);
+    settle_dead(&usage->devices[device], entry);
     uint64_t bytes = __atomic_exchange_n(&entry->held_bytes, 0, __ATOMIC_ACQ_REL);
     bytes += __atomic_exchange_n(&entry->tentative_bytes, 0, __ATOMIC_ACQ_REL);
     if (bytes > 0) usage_count(&usage->devices[device].reclaimed_bytes, bytes);
@@ -153,7 +206,7 @@ uint32_t usage_launchers(const struct vgpu_usage *usage, uint32_t device) {
   uint32_t found = 0;
   for (uint32_t i = 0; i < usage_slot_high(usage); i++)
     found += __atomic_load_n(&usage->slots[i].owner, __ATOMIC_RELAXED) != 0 &&
-             __atomic_load_n(&usage->ledger[device][i].last_charge_ns, __ATOMIC_RELAXED) != 0;
+             __atomic_load_n(&usage->ledger[device][i].launched, __ATOMIC_RELAXED) != 0;
   return found;
 }
 

@@ -13,7 +13,17 @@ struct vgpu_usage *usage_open(const char **why);
 /* Takes a slot for the calling process; USAGE_NO_SLOT when living processes hold all slots. */
 uint32_t usage_register(struct vgpu_usage *usage, const struct process_identity *self);
 
-/* Frees the slots of dead processes: their memory, and the debt of their last charge. Returns the number of slots
+/* Notes by how much a charge of this process moved the level, and since when work of it may be incomplete (0: it is
+ * complete). */
+void usage_note_charge(struct vgpu_ledger_entry *entry, uint64_t wall_ns);
+void usage_note_launched(struct vgpu_ledger_entry *entry, uint64_t since_ns, bool unknown);
+
+/* Whether another process than that of `slot` lately passed a launch of unknown cost to a device, which may still run.
+ */
+bool usage_unknown_runs(const struct vgpu_usage *usage, uint32_t device, uint32_t slot, uint64_t now);
+
+/* Frees the slots of dead processes: their memory, and what of their charges they did not use. What they used is
+ * charged. Returns the number of slots
  * freed. */
 unsigned usage_reclaim(struct vgpu_usage *usage, const struct process_identity *self);
 

@@ -253,7 +253,7 @@ struct vgpu_device_usage {
   uint64_t level_at_ns;
   uint64_t soft_changed_at_ns; /* when soft_grant_ppm was last computed */
   uint32_t soft_grant_ppm; /* grant of the library itself under a soft limit while the agent grants nothing; 0: share */
-  uint32_t reserved0;
+  uint32_t level_share;    /* share in hundredths at which level_at_ns was charged; 0: not known */
   uint64_t alone_until_ns; /* when everything charged would be complete on an otherwise idle GPU */
   /* Memory that the driver uses for a context, as measured by a process of the container; 0 without `context_known`. */
   uint64_t context_bytes;
@@ -308,12 +308,20 @@ struct vgpu_process_slot {
  */
 #define VGPU_SLOT_MARKS (1ull << 41)
 
+/*
+ * What a process launched, for the one that finds it dead. The upper half of `launched`: since when work of the process
+ * may be incomplete, in ticks of 2^VGPU_LAUNCHED_TICK_SHIFT ns modulo 2^32; 0: it is complete. The lower half: by how
+ * much the last charge moved level_at_ns, in us, with this bit set while a launch of unknown cost runs.
+ */
+#define VGPU_LAUNCHED_UNKNOWN (1ull << 31)
+#define VGPU_LAUNCHED_TICK_SHIFT 20
+
 /* One process on one device. The memory held on a device is the sum over all processes, so the death of a process
  * removes its own bytes and nothing else. */
 struct vgpu_ledger_entry {
   uint64_t held_bytes;
   uint64_t tentative_bytes; /* reserved for driver calls in flight */
-  uint64_t last_charge_ns;  /* by how much the last charge moved level_at_ns: refunded if the process is killed */
+  uint64_t launched;        /* see VGPU_LAUNCHED_UNKNOWN; 0: the process never launched on this device */
   uint64_t object_holders;  /* entry i of device d: which of the process slots from 64 d on hold object i; d below 8 */
 };
 

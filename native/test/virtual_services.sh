@@ -21,7 +21,7 @@ row() {
 }
 # Alone, the longest hundredth takes 5.8 ms.
 row 9 89 serve:200:10:30@50-100h async:2000@50-100l
-row 27 88 serve:200:10:30@50-100h async:20000@50-100l
+row 29 88 serve:200:10:30@50-100h async:20000@50-100l
 row 9 89 serve:200:10:30@50-100 async:2000@50-100
-row 31 70 serve:200:10:30@50 async:2000@50
+row 32 70 serve:200:10:30@50 async:2000@50
 exit $result

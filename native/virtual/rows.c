@@ -2,13 +2,15 @@
  * Containers that share one simulated GPU, in virtual time (lockstep.c): what each of them gets, second by second. The
  * same arguments always print the same figures, on any host.
  *
- *     rows SECONDS WARM_MS DESCRIPTION PATTERN[+ATTACK]@SHARE[-SOFT_LIMIT][h|l]...
+ *     rows SECONDS WARM_MS DESCRIPTION PATTERN[+ATTACK]@SHARE[-SOFT_LIMIT][h|l][>SHARE]...
  *
  * DESCRIPTION is the "simulation" part of a node, such as {"switchUs":195}; PATTERN one of bench/tenant.c. A program of
  * share 0 has no limits; h and l are its priority. A soft limit is granted as a whole, as the agent does where others
  * get back what they need. ATTACK is one of lie.c, beside the pattern, or alone where that is "none"; or "stop" or
  * "kill": the program is stopped for a quarter of a second again and again, or ends in the second second. With
- * ROWS_APART in the environment, containers do not know of each other.
+ * ROWS_APART in the environment, containers do not know of each other; with ROWS_ALONE, an agent says that
+ * each is alone; with ROWS_WINDOW_MS, figures are of windows of this length instead of seconds. Halfway, a share
+ * changes to the one after ">".
  */
 #define _GNU_SOURCE
 #include "clock.h"
@@ -38,7 +40,7 @@ static const char UUID[] = "GPU-00000000-0000-0000-0000-000000000000";
 
 struct container {
   char pattern[64], attack[16];
-  unsigned share, soft_limit;
+  unsigned share, soft_limit, later_share; /* 0: the share does not change */
   uint8_t priority;
   pid_t pid, liar; /* 0: none */
   char directory[PATH_MAX];
@@ -194,18 +196,32 @@ static void sleep_ms(uint64_t ms) {
   nanosleep(&time, NULL);
 }
 
+static void tell(struct container *one) {
+  struct vgpu_device_live *live = &one->limits->live[one->limits->header.sequence & 1][0];
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (is_soft(one)) live->grant_ppm = one->soft_limit * (VGPU_PPM_WHOLE / VGPU_SHARE_WHOLE);
+  if (getenv("ROWS_ALONE") != NULL) live->flags = VGPU_LIVE_ALONE;
+  live->steered_at_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void change_shares(void) {
+  for (unsigned i = 0; i < count; i++) {
+    struct vgpu_limits *limits = containers[i].limits;
+    uint32_t next = limits->header.sequence + 1;
+    if (containers[i].later_share == 0) continue;
+    limits->live[next & 1][0] = limits->live[(next + 1) & 1][0];
+    limits->live[next & 1][0].share = containers[i].later_share;
+    __atomic_store_n(&limits->header.sequence, next, __ATOMIC_RELEASE);
+  }
+}
+
 /* Grants soft limits meanwhile. */
 static void pass_ms(uint64_t ms) {
   for (uint64_t done = 0, part; done < ms; done += part) {
     part = ms - done < 250 ? ms - done : 250;
-    for (unsigned i = 0; i < count; i++) {
-      struct vgpu_device_live *live = &containers[i].limits->live[0][0];
-      if (!is_soft(&containers[i])) continue;
-      struct timespec now;
-      clock_gettime(CLOCK_MONOTONIC, &now);
-      live->grant_ppm = containers[i].soft_limit * (VGPU_PPM_WHOLE / VGPU_SHARE_WHOLE);
-      live->steered_at_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-    }
+    for (unsigned i = 0; i < count; i++)
+      if (is_soft(&containers[i]) || getenv("ROWS_ALONE") != NULL) tell(&containers[i]);
     sleep_ms(part);
   }
 }
@@ -261,6 +277,8 @@ static void read_container(struct container *one, const char *text) {
     *plus = 0;
   }
   const char priority = text[more > 0 ? more : at];
+  const char *later = strchr(text, '>');
+  if (later != NULL) one->later_share = (unsigned)atoi(later + 1);
   one->priority = priority == 'h' ? VGPU_PRIORITY_HIGH : priority == 'l' ? VGPU_PRIORITY_LOW : VGPU_PRIORITY_NORMAL;
 }
 
@@ -330,7 +348,10 @@ int main(int argc, char **argv) {
     make_slice(i);
   for (unsigned i = 0; i < count; i++)
     link_slice(i);
-  snprintf(text, sizeof text, "%f", (double)warm_ms / 1000 + seconds + 0.5);
+  const char *window = getenv("ROWS_WINDOW_MS");
+  const uint64_t window_ms = window == NULL ? 1000 : strtoull(window, NULL, 10);
+  const double all_s = (double)(warm_ms + window_ms * seconds) / 1000;
+  snprintf(text, sizeof text, "%f", all_s + 0.5);
   for (unsigned i = 0; i < count; i++)
     start(&containers[i], text);
   /* The first sleep begins the time of all. */
@@ -343,24 +364,25 @@ int main(int argc, char **argv) {
   pass_ms(warm_ms);
   sample(machine, 0);
   for (unsigned s = 1; s <= seconds; s++) {
-    pass_ms(500 + 37 * s % 100);
+    pass_ms(window_ms / 2 + 37 * s % (window_ms / 10));
     attack(lockstep, s);
-    pass_ms(500 - 37 * s % 100);
+    pass_ms(window_ms / 2 - 37 * s % (window_ms / 10));
     sample(machine, s);
+    if (s == seconds / 2) change_shares();
   }
+  const double percent = (double)window_ms * 1e4;
   double sum = 0;
   for (unsigned i = 0; i < count; i++) {
     const struct container *one = &containers[i];
-    double got = (double)(one->work_ns[seconds] - one->work_ns[0]) / 1e7 / seconds;
+    double got = (double)(one->work_ns[seconds] - one->work_ns[0]) / percent / seconds;
     sum += got;
     printf("%-24s %3u: %6.2f  charged %6.2f  seconds", one->pattern, one->share, got,
-           (double)one->usage->devices[0].charged_ns / 1e7 / ((double)warm_ms / 1000 + seconds));
+           (double)one->usage->devices[0].charged_ns / 1e7 / all_s);
     for (unsigned s = 1; s <= seconds; s++)
-      printf(" %.1f", (double)(one->work_ns[s] - one->work_ns[s - 1]) / 1e7);
+      printf(" %.1f", (double)(one->work_ns[s] - one->work_ns[s - 1]) / percent);
     printf("\n");
   }
-  printf("sum %.2f, switches %.0f a second\n", sum,
-         (double)machine->boards[0].model.switches / ((double)warm_ms / 1000 + seconds));
+  printf("sum %.2f, switches %.0f a second\n", sum, (double)machine->boards[0].model.switches / all_s);
   pass_ms(1000);
   for (unsigned i = 0; i < count; i++)
     if (has_program(&containers[i])) print_latencies(&containers[i]);

@@ -26,6 +26,8 @@ export const SLOT_START_BITS = 40;
 export const DESCRIPTOR_LOCKS = 2199023255552;
 export const DESCRIPTORS_OF_OBJECT = 65536;
 export const SLOT_MARKS = 2199023255552;
+export const LAUNCHED_UNKNOWN = 2147483648;
+export const LAUNCHED_TICK_SHIFT = 20;
 export const POLICY = { denyUnlisted: 1, unenforced: 2, memoryByDriver: 4, suspendable: 8 } as const;
 export const LOG_LEVEL = { none: 0, error: 1, warning: 2, info: 3, debug: 4 } as const;
 export const LIVE_FLAGS = { alone: 1 } as const;
@@ -114,6 +116,7 @@ export const DEVICE_USAGE = {
   levelAtNs: 0,
   softChangedAtNs: 8,
   softGrantPpm: 16,
+  levelShare: 20,
   aloneUntilNs: 24,
   contextBytes: 32,
   contextKnown: 40,
@@ -154,7 +157,7 @@ export const PROCESS_SLOT = {
 export const LEDGER_ENTRY = {
   heldBytes: 0,
   tentativeBytes: 8,
-  lastChargeNs: 16,
+  launched: 16,
   objectHolders: 24,
   structSize: 32,
 } as const;

@@ -91,7 +91,7 @@ test('fields of the C header have the widths that the codecs read', { skip: noCo
         ['share', 'soft_limit', 'grant_ppm', 'correction_ppm', 'flags', 'generation', 'others_ppm'],
         4,
       ),
-      ...width('vgpu_ledger_entry', ['held_bytes', 'tentative_bytes', 'last_charge_ns', 'object_holders'], 8),
+      ...width('vgpu_ledger_entry', ['held_bytes', 'tentative_bytes', 'launched', 'object_holders'], 8),
       ...width('vgpu_device_usage', ['launches', 'charged_ns', 'throttled_ns', 'waits', 'samples'], 8),
       ...width('vgpu_device_usage', ['sampled_ns', 'unknown_launches', 'denied[0]', 'denied_bytes', 'peak_bytes'], 8),
       ...width('vgpu_device_identity', ['uuid'], abi.TEXT_BYTES.deviceIdentityUuid),
