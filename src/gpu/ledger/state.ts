@@ -226,15 +226,25 @@ export function heldOn(
   const entry = usage(state).get(gpuUuid);
   const kept = usedWithoutIds(state, gpuUuid);
   const parts = entry?.suspendable ?? [];
+  // A whole GPU has all its memory, though it was not asked for.
+  const real = memoryBlocks(state.node.gpus.find(({ gpu }) => gpu.uuid === gpuUuid)?.gpu.memoryBytes ?? 0);
+  const unnamed = parts.filter(
+    ({ coreIds, memoryIds }) => memoryIds.length === 0 && counted(new Set(coreIds), reused.coreIds) === CORES_PER_GPU,
+  ).length;
   const amounts = (list: 'coreIds' | 'memoryIds', without: number): HeldAmount => {
     const all = counted(entry?.[list], reused[list]);
     const sizes = parts.map((part) => counted(new Set(part[list]), reused[list]));
     const ids = counted(new Set(parts.flatMap((part) => part[list])), reused[list]);
     return { running: without + all - ids, suspendable: ids, largest: Math.max(0, ...sizes) };
   };
+  const memory = amounts('memoryIds', kept.memoryBlocks);
   return {
     cores: amounts('coreIds', kept.cores),
-    memoryBlocks: amounts('memoryIds', kept.memoryBlocks),
+    memoryBlocks: {
+      running: memory.running,
+      suspendable: memory.suspendable + unnamed * real,
+      largest: unnamed > 0 ? Math.max(memory.largest, real) : memory.largest,
+    },
     suspendable: parts.filter(({ coreIds }) => coreIds.length > 0 && !coreIds.some((id) => reused.coreIds.has(id)))
       .length,
   };

@@ -12,7 +12,7 @@ import type { PlacementOptions, PlacementRequest, Scope } from './request.js';
 import { MAX_TABLE_GPUS } from './set-table.js';
 import { chooseParts } from './parts.js';
 import { chooseShare } from './share.js';
-import { hasRoomFor, isWhole, type GpuSlot } from './slot.js';
+import { hasRoomFor, isWhole, isWholeOffer, type GpuSlot } from './slot.js';
 
 export type PlacementRefusal = 'invalid-cores' | 'does-not-fit';
 
@@ -111,7 +111,8 @@ function placeWhole(
   request: PlacementRequest,
   scope: Scope,
 ): readonly number[] | null {
-  const free = scope.among.filter((position) => isWhole(slots[position] as GpuSlot));
+  const isFree = request.selection?.suspendable === true ? isWholeOffer : isWhole;
+  const free = scope.among.filter((position) => isFree(slots[position] as GpuSlot));
   if (!scope.must.every((position) => free.includes(position))) return null;
   const processesOf = (position: number): number => (slots[position] as GpuSlot).processCount;
   // Suspendable containers take turns, so these go where the fewest do.

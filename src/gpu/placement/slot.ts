@@ -18,6 +18,14 @@ export function isWhole(slot: GpuSlot): boolean {
   return slot.usable && slot.freeCores >= CORES_PER_GPU;
 }
 
+/**
+ * The same for a container that may be suspended: of an offer of more than the GPU has, other containers may hold memory
+ * while all cores are offered.
+ */
+export function isWholeOffer(slot: GpuSlot): boolean {
+  return isWhole(slot) && slot.freeMemoryBytes >= slot.gpu.memoryBytes;
+}
+
 /** True when the GPU may be chosen and has room for a part. */
 export function hasRoomFor(
   { usable, freeCores, freeMemoryBytes }: GpuSlot,

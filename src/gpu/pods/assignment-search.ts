@@ -1,5 +1,5 @@
 import { allows, kindOf, type GpuSelection } from '../gpu-selection.js';
-import { hasRoomFor, isWhole, type GpuSlot } from '../placement/slot.js';
+import { hasRoomFor, isWhole, isWholeOffer, type GpuSlot } from '../placement/slot.js';
 import { CORES_PER_GPU } from '../resources.js';
 import { isInstance } from '../mig.js';
 import type { GpuSite, PodDemand } from './pod-demand.js';
@@ -110,7 +110,7 @@ function* choicesFor(
   const allowed = (among ?? [...slots.keys()]).filter((position) => {
     const slot = slots[position] as GpuSlot;
     if (!allows(selection, slot.gpu)) return false;
-    if (wanted.cores >= CORES_PER_GPU) return isWhole(slot);
+    if (wanted.cores >= CORES_PER_GPU) return wanted.suspendable === true ? isWholeOffer(slot) : isWhole(slot);
     return hasRoomFor(slot, wanted) && (gpusOf(wanted) === 1 || !isInstance(slot.gpu));
   });
   if (!must.every((position) => allowed.includes(position))) return;

@@ -114,10 +114,13 @@ test('several GPUs divide the memory as it was allocated', (t) => {
   t.end();
 });
 
-test('whole GPUs without a memory limit have no control library, so an annotation that limits them is refused with the reason', (t) => {
+test('whole GPUs without a memory limit run without limits, so an annotation that limits them is refused with the reason', (t) => {
   const { devices, notes } = holdLimits([whole, whole], { memoryBytes: BLOCK, share: 50, softLimit: 80 });
   t.same(devices, [whole, whole]);
-  t.match(notes, [/whole GPUs without a memory limit, so no memory limit can be set/, /without the control library/]);
+  t.match(notes, [
+    /whole GPUs without a memory limit, so no memory limit can be set/,
+    /run without limits, so no share can/,
+  ]);
   t.same(
     holdLimits([whole], { ...NO_REQUEST, softLimit: 50 }),
     { devices: [whole], notes: [] },
