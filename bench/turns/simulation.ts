@@ -80,13 +80,17 @@ export function simulateTurns(
 
   const mayEnd = ({ program: { busy }, step, sinceMs }: Running): boolean =>
     busy === undefined || step !== 'running' || (nowMs - sinceMs) % busy.everyMs >= busy.forMs;
+  const staysSinceMs = (one: Running): number | null => {
+    const { busy = null } = one.program;
+    return busy === null || mayEnd(one) ? null : nowMs - ((nowMs - one.sinceMs) % busy.everyMs);
+  };
   const member = (one: Running): TurnMember => ({
     ...{ id: one.program.id, priority: one.program.priority, cores: one.program.cores },
     ...{ memoryBytes: one.program.memoryBytes, step: one.step, sinceMs: one.sinceMs },
     transferMs: transferOf(one),
     wantsSinceMs: one.step === 'suspended' ? one.wantsSinceMs : null,
     workedMs: one.lastWorkMs,
-    mayEnd: mayEnd(one),
+    staysSinceMs: staysSinceMs(one),
   });
   const begin = (): void => {
     // It began to capture while another one moved: as in the agent, nobody moves then.

@@ -13,6 +13,8 @@ export const SHORTEST_TURN_MS = 30_000;
 export const TRANSFERS_IN_TURN = 20;
 /** A container without work for this long does not need the shortest turn. */
 export const IDLE_MS = 5_000;
+/** Room is kept for who waits, until a container that cannot be suspended has not been able to for so long. */
+export const PATIENCE_MS = 60_000;
 /** Who waited this long comes before every priority. */
 export const LONGEST_WAIT_MS = 600_000;
 
@@ -32,8 +34,10 @@ export interface TurnMember {
   readonly wantsSinceMs: number | null;
   /** When it last worked. */
   readonly workedMs: number;
-  /** False for a container that must run, or cannot be suspended now: it has an obstacle, captures or communicates. */
-  readonly mayEnd: boolean;
+  /**
+   * Since when it cannot be suspended: it must run (since 0), has an obstacle, captures or communicates; null: it can be.
+   */
+  readonly staysSinceMs: number | null;
 }
 
 export interface TurnGpu {
@@ -70,14 +74,33 @@ export function nextTurn(gpu: TurnGpu, members: readonly TurnMember[], nowMs: nu
   const running = members.filter(({ step }) => step === 'running');
   if (fits(gpu, [...running, first])) return { ...NOBODY, resume: first.id };
   const leaving = leavingFor(gpu, running, first, nowMs);
-  const againMs = leaving === null ? null : Math.max(gpu.restsUntilMs, ...leaving.map(endsMs));
-  if (leaving !== null && againMs !== null && againMs <= nowMs)
-    return { suspend: leaving.map(({ id }) => id), resume: first.id, againMs: null };
-  // Room that the first does not need, now or when its turn begins, is for those after it; all of it, if nobody can
-  // make room for the first.
-  const then = leaving === null ? [] : [...running.filter((member) => !leaving.includes(member)), first];
+  if (leaving === null) return besideOf(gpu, running, first, later, nowMs);
+  const againMs = Math.max(gpu.restsUntilMs, ...leaving.map(endsMs));
+  if (againMs <= nowMs) return { suspend: leaving.map(({ id }) => id), resume: first.id, againMs: null };
+  // Room that the first does not need, now or when its turn begins, is for those after it.
+  const then = [...running.filter((member) => !leaving.includes(member)), first];
   const beside = later.find((member) => fits(gpu, [...running, member]) && fits(gpu, [...then, member]));
   return { suspend: [], resume: beside?.id ?? null, againMs };
+}
+
+/**
+ * While nobody can make room for the first: its room is kept as long as it may get it soon. Else all room is for those
+ * after it.
+ */
+function besideOf(
+  gpu: TurnGpu,
+  running: readonly TurnMember[],
+  first: TurnMember,
+  later: readonly TurnMember[],
+  nowMs: number,
+): Turn {
+  const patienceEnds = ({ staysSinceMs }: TurnMember): number => (staysSinceMs ?? Infinity) + PATIENCE_MS;
+  const lasting = running.filter((member) => patienceEnds(member) <= nowMs);
+  const isSoon = fits(gpu, [...lasting, first]);
+  const then = isSoon ? [...lasting, first] : [];
+  const beside = later.find((member) => fits(gpu, [...running, member]) && fits(gpu, [...then, member]));
+  const againMs = Math.min(...running.map(patienceEnds).filter((atMs) => atMs > nowMs));
+  return { suspend: [], resume: beside?.id ?? null, againMs: isSoon && Number.isFinite(againMs) ? againMs : null };
 }
 
 /** The suspended containers with a waiting call, in the order of their turns. */
@@ -101,7 +124,7 @@ function leavingFor(
   nowMs: number,
 ): readonly TurnMember[] | null {
   const order = running
-    .filter(({ mayEnd }) => mayEnd)
+    .filter(({ staysSinceMs }) => staysSinceMs === null)
     .sort(
       (a, b) =>
         Math.max(nowMs, endsMs(a)) - Math.max(nowMs, endsMs(b)) ||

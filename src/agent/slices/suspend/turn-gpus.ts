@@ -168,7 +168,7 @@ export class TurnGpus {
       transferMs: Math.ceil((suspensions.bytesOf(slice.id) ?? use?.usedMemoryBytes ?? 0) / this.#bytesPerMs),
       wantsSinceMs: this.#wantsSinceMs(slice),
       workedMs: (use?.usedPercent ?? 0) > 0 ? clock.now() : this.#calledMs(slice),
-      mayEnd: this.decides(slice),
+      staysSinceMs: this.decides(slice) ? null : 0,
     };
   }
 

@@ -23,6 +23,8 @@ export interface TurnKeeperOptions {
 const LOOK_MS = 100;
 /** A container that could not be moved is left in peace for so long. */
 const AGAIN_MS = 10_000;
+/** One that nobody wanted to move for so long is forgotten. */
+const FORGOTTEN_MS = 60_000;
 
 /** Carries out the turns of the containers of each crowded GPU, one move after another. */
 export class TurnKeeper {
@@ -31,8 +33,8 @@ export class TurnKeeper {
   readonly #moving = new Set<string>();
   /** By GPU, until when it rests. */
   readonly #restsUntilMs = new Map<string, number>();
-  /** When a container that could not be moved is tried again. */
-  readonly #againMs = new Map<string, number>();
+  /** Containers that could not be moved: since when, and when they are tried again. */
+  readonly #stuck = new Map<string, { readonly sinceMs: number; readonly againMs: number }>();
   #cancel: () => void = () => undefined;
   #stopped = false;
 
@@ -58,8 +60,11 @@ export class TurnKeeper {
   #decide(gpu: CrowdedGpu): void {
     const { clock, log } = this.#options;
     const nowMs = clock.now();
-    for (const [id, atMs] of this.#againMs) if (atMs <= nowMs) this.#againMs.delete(id);
-    const members = gpu.members.map((member) => (this.#againMs.has(member.id) ? inPeace(member) : member));
+    for (const [id, { againMs }] of this.#stuck) if (againMs + FORGOTTEN_MS <= nowMs) this.#stuck.delete(id);
+    const members = gpu.members.map((member) => {
+      const stuck = this.#stuck.get(member.id);
+      return stuck === undefined || stuck.againMs <= nowMs ? member : inPeace(member, stuck.sinceMs);
+    });
     const restsUntilMs = this.#restsUntilMs.get(gpu.uuid) ?? 0;
     const { suspend, resume } = nextTurn({ ...gpu, restsUntilMs }, members, nowMs);
     if (suspend.length === 0 && resume === null) return;
@@ -80,21 +85,26 @@ export class TurnKeeper {
   async #move(suspend: readonly string[], resume: string | null): Promise<void> {
     for (const id of suspend) {
       const reason = await this.#options.suspend(id);
-      if (reason === null) continue;
+      if (reason === null) {
+        this.#stuck.delete(id);
+        continue;
+      }
       return this.#leave(id, reason, 'a container does not give its GPU to the next');
     }
     if (resume === null) return;
     const reason = await this.#options.resume(resume);
-    if (reason !== null) this.#leave(resume, reason, 'a container waits for its GPU');
+    if (reason === null) this.#stuck.delete(resume);
+    else this.#leave(resume, reason, 'a container waits for its GPU');
   }
 
   #leave(id: string, reason: string, message: string): void {
-    this.#againMs.set(id, this.#options.clock.now() + AGAIN_MS);
+    const nowMs = this.#options.clock.now();
+    this.#stuck.set(id, { sinceMs: this.#stuck.get(id)?.sinceMs ?? nowMs, againMs: nowMs + AGAIN_MS });
     this.#options.log.info({ allocation: id, reason }, message);
   }
 }
 
 /** Neither suspended nor resumed. */
-function inPeace(member: TurnMember): TurnMember {
-  return { ...member, mayEnd: false, wantsSinceMs: null };
+function inPeace(member: TurnMember, sinceMs: number): TurnMember {
+  return { ...member, staysSinceMs: sinceMs, wantsSinceMs: null };
 }

@@ -18,7 +18,7 @@ function crowded(refuses: (move: string) => string | null = () => null) {
       {
         ...{ id, priority: 'normal', cores: 100, memoryBytes: 0, transferMs: 1_000, workedMs: began + HOUR_MS },
         ...{ step: at === 0 ? 'running' : 'suspended', sinceMs: began, wantsSinceMs: at === 0 ? null : began + at },
-        mayEnd: true,
+        staysSinceMs: null,
       },
     ]),
   );
