@@ -35,7 +35,8 @@ export interface TurnMember {
   /** When it last worked. */
   readonly workedMs: number;
   /**
-   * Since when it cannot be suspended: it must run (since 0), has an obstacle, captures or communicates; null: it can be.
+   * Since when it cannot be suspended: it must run (since 0), has an obstacle, captures or communicates; null: it
+   * can be.
    */
   readonly staysSinceMs: number | null;
 }

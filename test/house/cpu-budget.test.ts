@@ -11,7 +11,7 @@ interface Costs {
 
 /** CPU seconds on a core of 2020, which today's machines do in little more than half: of all files, and of one file. */
 const BUDGETS: Record<string, { readonly all: number; readonly file: number }> = {
-  test: { all: 850, file: 40 },
+  test: { all: 950, file: 50 },
   long: { all: 2_500, file: 500 },
 };
 /** Wrong by this much is what the speed of a shared core is: a budget is exceeded only beyond. */

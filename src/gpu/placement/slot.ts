@@ -19,8 +19,8 @@ export function isWhole(slot: GpuSlot): boolean {
 }
 
 /**
- * The same for a container that may be suspended: of an offer of more than the GPU has, other containers may hold memory
- * while all cores are offered.
+ * The same for a container that may be suspended: of an offer of more than the GPU has, other containers may hold
+ * memory while all cores are offered.
  */
 export function isWholeOffer(slot: GpuSlot): boolean {
   return isWhole(slot) && slot.freeMemoryBytes >= slot.gpu.memoryBytes;
