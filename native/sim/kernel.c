@@ -113,8 +113,9 @@ CUresult kernel_prepare(struct kernel_launch *launch, CUcontext context, CUfunct
   NEED(is_possible(grid, block, shared));
   NEED(parameters == NULL || extra == NULL);
   uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2], sms = context->board->model.sms;
-  uint64_t at_once = (uint64_t)mps_client_sms(context->board) * kernel_blocks_per_sm(block[0] * block[1] * block[2]);
-  if (cooperative && blocks > at_once) return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  if (cooperative &&
+      blocks > (uint64_t)mps_client_sms(context->board) * kernel_blocks_per_sm(block[0] * block[1] * block[2]))
+    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   uint64_t time = function->time;
   launch->value = 0;
   if (!function->fixed) {
