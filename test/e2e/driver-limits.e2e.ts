@@ -177,27 +177,31 @@ test('a restarted container has its limit in its new group, and the old group le
   await cluster.removePods('restarted');
 });
 
-test('a hostile tenant, in its own control group namespace or privileged, stays within the limit', { skip }, async (t) => {
-  const { start, said, limitsOf } = await setting(t);
-  for (const [name, command] of [
-    // The runtime gives each container that is not privileged a control group namespace of its own.
-    ['namespace', `cat /proc/self/cgroup; ${FILL}`],
-    ['sub-group', `mkdir -p ${ROOT}/sub 2>/dev/null; echo $$ > ${ROOT}/sub/cgroup.procs 2>/dev/null; ${FILL}`],
-    ['moves', `for g in / /.. /../..; do echo $$ > ${ROOT}$g/cgroup.procs; done 2>/dev/null; ${FILL}`],
-    [
-      'delegated',
-      `mount -t cgroup2 none /mnt 2>/dev/null && mkdir -p /mnt/kubepods/podother && echo $$ > /mnt/kubepods/podother/cgroup.procs 2>/dev/null; ${FILL}`,
-    ],
-    ['rootless', `unshare -U -r sh -c '${FILL}' || (${FILL})`],
-  ] as const) {
-    await start(name, command, { privileged: name !== 'namespace' });
-    const text = await said(name);
-    if (name === 'namespace') t.match(text, /^0::\/$/mu, 'it sees its own group as the root');
-    held(t, text, name);
-    t.ok(await isLimited(() => limitsOf(name)), `${name}: the groups have the limit`);
-    await cluster.removePods(name);
-  }
-});
+test(
+  'a hostile tenant, in its own control group namespace or privileged, stays within the limit',
+  { skip },
+  async (t) => {
+    const { start, said, limitsOf } = await setting(t);
+    for (const [name, command] of [
+      // The runtime gives each container that is not privileged a control group namespace of its own.
+      ['namespace', `cat /proc/self/cgroup; ${FILL}`],
+      ['sub-group', `mkdir -p ${ROOT}/sub 2>/dev/null; echo $$ > ${ROOT}/sub/cgroup.procs 2>/dev/null; ${FILL}`],
+      ['moves', `for g in / /.. /../..; do echo $$ > ${ROOT}$g/cgroup.procs; done 2>/dev/null; ${FILL}`],
+      [
+        'delegated',
+        `mount -t cgroup2 none /mnt 2>/dev/null && mkdir -p /mnt/kubepods/podother && echo $$ > /mnt/kubepods/podother/cgroup.procs 2>/dev/null; ${FILL}`,
+      ],
+      ['rootless', `unshare -U -r sh -c '${FILL}' || (${FILL})`],
+    ] as const) {
+      await start(name, command, { privileged: name !== 'namespace' });
+      const text = await said(name);
+      if (name === 'namespace') t.match(text, /^0::\/$/mu, 'it sees its own group as the root');
+      held(t, text, name);
+      t.ok(await isLimited(() => limitsOf(name)), `${name}: the groups have the limit`);
+      await cluster.removePods(name);
+    }
+  },
+);
 
 test('when a pod goes, the driver keeps nothing of it', { skip }, async (t) => {
   const { start, said, limitsOf, memoryOf } = await setting(t);
