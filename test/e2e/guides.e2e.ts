@@ -7,6 +7,7 @@ import { timeLimit } from '../harness/time-factor.js';
 import { BUSYBOX_IMAGE, NODE, TestCluster } from './cluster.js';
 import { commandsOf, GuideReader } from './guide-reader.js';
 import { importOwnImage } from './image.js';
+import { sleepingDeployment } from './pods.js';
 import { shareMounts } from './shared-mounts.js';
 
 /** Runs the commands of the guides from other projects; a DaemonSet stands for the other's device plugin. */
@@ -89,31 +90,6 @@ const GUIDES: readonly Guide[] = [
     converted: null,
   },
 ];
-
-const workload = ({ request, annotations = {} }: Guide): object => ({
-  apiVersion: 'apps/v1',
-  kind: 'Deployment',
-  metadata: { name: 'web', namespace: 'default' },
-  spec: {
-    selector: { matchLabels: { app: 'web' } },
-    template: {
-      metadata: { labels: { app: 'web' }, annotations },
-      spec: {
-        hostNetwork: true,
-        terminationGracePeriodSeconds: 0,
-        containers: [
-          {
-            name: 'main',
-            image: BUSYBOX_IMAGE,
-            imagePullPolicy: 'Never',
-            command: ['/bin/sh', '-c', 'sleep 100000'],
-            resources: { limits: request },
-          },
-        ],
-      },
-    },
-  },
-});
 
 /** It runs on the nodes on which the other's device plugin would, and does nothing. */
 const pluginOf = ({ namespace, name, labels, nodeSelector }: Guide['plugin']): object => ({
@@ -203,7 +179,10 @@ async function follow(t: Test, guide: Guide): Promise<void> {
     .join(',');
   await until("the other's device plugin", async () => (await podsOn(plugin.namespace, theirs)) !== '');
 
-  writeFileSync(join(reader.directory, 'web.yaml'), JSON.stringify(workload(guide)));
+  writeFileSync(
+    join(reader.directory, 'web.yaml'),
+    JSON.stringify(sleepingDeployment('web', guide.request, guide.annotations)),
+  );
   if (converted !== null) {
     // As the other's device plugin would offer it.
     const capacity = Object.fromEntries(Object.keys(guide.request).map((name) => [name, '100']));

@@ -13,6 +13,39 @@ export interface TestContainer {
   readonly directories?: Readonly<Record<string, string>>;
 }
 
+/** A deployment of one sleeping pod, labelled `app: NAME`, whose container `main` has these limits. */
+export function sleepingDeployment(
+  name: string,
+  limits: Readonly<Record<string, string>>,
+  annotations: Readonly<Record<string, string>> = {},
+): object {
+  const labels = { app: name };
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name, namespace: 'default' },
+    spec: {
+      selector: { matchLabels: labels },
+      template: {
+        metadata: { labels, annotations },
+        spec: {
+          hostNetwork: true,
+          terminationGracePeriodSeconds: 0,
+          containers: [
+            {
+              name: 'main',
+              image: BUSYBOX_IMAGE,
+              imagePullPolicy: 'Never',
+              command: ['/bin/sh', '-c', 'sleep 100000'],
+              resources: { limits },
+            },
+          ],
+        },
+      },
+    },
+  };
+}
+
 /**
  * A pod that this cluster can run: no network of its own, no image pull, no service account token. With `node` null the
  * scheduler chooses.

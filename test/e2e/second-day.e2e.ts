@@ -5,10 +5,11 @@ import { packageFile } from '../../src/host/package-files.js';
 import { until } from '../harness/eventually.js';
 import { timeLimit } from '../harness/time-factor.js';
 import { missingProgram } from '../ship/rendering.js';
-import { BUSYBOX_IMAGE, NODE, TestCluster } from './cluster.js';
+import { NODE, TestCluster } from './cluster.js';
 import { commandsOf, GuideReader } from './guide-reader.js';
 import { helm, onHostNetwork, simulatedValues } from './helm.js';
 import { importOwnImage } from './image.js';
+import { sleepingDeployment } from './pods.js';
 import { shareMounts } from './shared-mounts.js';
 
 /** Follows the guides of the second day: idle GPUs, maintenance of a node, going back to an earlier revision. */
@@ -23,30 +24,7 @@ const skip = missingProgram('helm', 'version');
 
 tap.setTimeout(timeLimit(900_000));
 
-const notebook = {
-  apiVersion: 'apps/v1',
-  kind: 'Deployment',
-  metadata: { name: 'notebook', namespace: 'default' },
-  spec: {
-    selector: { matchLabels: { app: 'notebook' } },
-    template: {
-      metadata: { labels: { app: 'notebook' } },
-      spec: {
-        hostNetwork: true,
-        terminationGracePeriodSeconds: 0,
-        containers: [
-          {
-            name: 'main',
-            image: BUSYBOX_IMAGE,
-            imagePullPolicy: 'Never',
-            command: ['/bin/sh', '-c', 'sleep 100000'],
-            resources: { limits: { 'tencent.com/vcuda-core': '40', 'tencent.com/vcuda-memory': '20' } },
-          },
-        ],
-      },
-    },
-  },
-};
+const notebook = sleepingDeployment('notebook', { 'tencent.com/vcuda-core': '40', 'tencent.com/vcuda-memory': '20' });
 
 /** Name and UID of the notebook's pod once it has its GPU. */
 async function notebookPod(): Promise<{ readonly name: string; readonly uid: string }> {

@@ -1,8 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { decodeCheckpoint, encodeCheckpoint } from '../../../src/gpu/ledger/checkpoint.js';
 import { allocationId, coreIdsOf, memoryIdsOf } from '../../../src/gpu/ledger/allocation.js';
-import { openAfterRestart } from '../../../src/gpu/ledger/open-gpu.js';
 import { slots, usage } from '../../../src/gpu/ledger/state.js';
 import { MEMORY_BLOCK_BYTES, type ResourceKind } from '../../../src/gpu/resources.js';
 import { GRACE_MS, KubeletModel, nodeOf } from './kubelet-model.js';
@@ -68,18 +66,8 @@ function take(model: KubeletModel, next: Step, knowsPods: boolean): void {
     }
     case 'reconcile':
       return model.reconcile(next.laterMs);
-    case 'restart': {
-      const decoded = decodeCheckpoint(encodeCheckpoint(model.state));
-      if (!decoded.ok || decoded.format !== 'current') throw new Error('the checkpoint is not read back');
-      const { allocations, halves } = decoded.content;
-      model.state = {
-        ...model.state,
-        allocations: new Map(allocations.map((entry) => [entry.id, entry])),
-        halves,
-        open: openAfterRestart(allocations, halves),
-      };
-      return;
-    }
+    case 'restart':
+      return model.restart();
   }
 }
 

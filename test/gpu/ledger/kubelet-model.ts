@@ -2,8 +2,9 @@ import { DeviceIds } from '../../../src/gpu/device-id.js';
 import type { Gpu } from '../../../src/gpu/gpu.js';
 import { allocate } from '../../../src/gpu/ledger/allocate.js';
 import { candidatesOf, isPairingUnsure, needsHolders, pairedByKubelet } from '../../../src/gpu/ledger/candidates.js';
+import { decodeCheckpoint, encodeCheckpoint } from '../../../src/gpu/ledger/checkpoint.js';
 import { identify, type Holder } from '../../../src/gpu/ledger/identify.js';
-import { nothingWaits } from '../../../src/gpu/ledger/open-gpu.js';
+import { nothingWaits, openAfterRestart } from '../../../src/gpu/ledger/open-gpu.js';
 import type { PendingContainer, PendingContainers } from '../../../src/gpu/ledger/pending.js';
 import { prefer } from '../../../src/gpu/ledger/prefer.js';
 import { observeOffered, reconcile } from '../../../src/gpu/ledger/release.js';
@@ -172,6 +173,15 @@ export class KubeletModel {
     this.now += laterMs;
     const heldIds = new Set([...this.pods.values()].flatMap((pod) => [...pod.coreIds, ...pod.memoryIds]));
     this.state = reconcile(this.state, { heldIds, endedPods: new Set(), now: this.now, graceMs: GRACE_MS }).state;
+  }
+
+  /** The agent starts again, and reads its checkpoint. */
+  restart(): void {
+    const decoded = decodeCheckpoint(encodeCheckpoint(this.state));
+    if (!decoded.ok || decoded.format !== 'current') throw new Error('the checkpoint is not read back');
+    const { allocations, halves } = decoded.content;
+    const open = openAfterRestart(allocations, halves);
+    this.state = { ...this.state, allocations: new Map(allocations.map((one) => [one.id, one])), halves, open };
   }
 
   /** The checkpoint is lost; the kubelet names what each container holds. */

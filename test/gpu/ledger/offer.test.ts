@@ -1,7 +1,5 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { decodeCheckpoint, encodeCheckpoint } from '../../../src/gpu/ledger/checkpoint.js';
-import { openAfterRestart } from '../../../src/gpu/ledger/open-gpu.js';
 import { heldOn, slots } from '../../../src/gpu/ledger/state.js';
 import { CORES_PER_GPU, type ResourceKind } from '../../../src/gpu/resources.js';
 import { cases } from '../../cases.js';
@@ -116,14 +114,8 @@ function take(model: KubeletModel, next: Step): void {
     }
     case 'reconcile':
       return model.reconcile(next.laterMs);
-    case 'restart': {
-      const decoded = decodeCheckpoint(encodeCheckpoint(model.state));
-      if (!decoded.ok || decoded.format !== 'current') throw new Error('the checkpoint is not read back');
-      const { allocations, halves } = decoded.content;
-      const open = openAfterRestart(allocations, halves);
-      model.state = { ...model.state, allocations: new Map(allocations.map((one) => [one.id, one])), halves, open };
-      return;
-    }
+    case 'restart':
+      return model.restart();
     case 'lose':
       return model.lose();
   }
