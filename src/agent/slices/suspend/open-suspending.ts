@@ -78,10 +78,15 @@ export function openSuspending(options: SuspendingOptions, needs: SuspendingNeed
   const wakeWatch = new WakeWatch({ ...common, takesTurns: (slice) => gpus.decides(slice) });
   const podRequests = new PodRequests(common);
   const idleWatch = new IdleWatch({ ...common, suspendIdleMs });
+  // No timer runs on nodes where containers take no turns.
+  const keepTurns = (slice: Slice): void => {
+    if (gpus.decides(slice)) turns.start();
+  };
   return {
     service: suspendService(slices, suspensions, suspender),
     async begin(slice) {
       gpus.begin(slice);
+      keepTurns(slice);
       await podRequests.begin(slice);
     },
     async restore(allocation) {
@@ -89,11 +94,11 @@ export function openSuspending(options: SuspendingOptions, needs: SuspendingNeed
       const slice = slices.started.get(allocation);
       if (slice === undefined) return;
       gpus.restore(slice);
+      keepTurns(slice);
       podRequests.reconsider(slice);
     },
     start() {
       wakeWatch.start();
-      turns.start();
       podRequests.start();
       if (allowSuspend) idleWatch.start();
     },

@@ -35,20 +35,21 @@ export class TurnKeeper {
   readonly #restsUntilMs = new Map<string, number>();
   /** Containers that could not be moved: since when, and when they are tried again. */
   readonly #stuck = new Map<string, { readonly sinceMs: number; readonly againMs: number }>();
-  #cancel: () => void = () => undefined;
+  #cancel: (() => void) | null = null;
   #stopped = false;
 
   constructor(options: TurnKeeperOptions) {
     this.#options = options;
   }
 
+  /** Does nothing if it runs. */
   start(): void {
-    this.#cancel = this.#options.clock.every(LOOK_MS, () => this.look());
+    this.#cancel ??= this.#options.clock.every(LOOK_MS, () => this.look());
   }
 
   stop(): void {
     this.#stopped = true;
-    this.#cancel();
+    this.#cancel?.();
   }
 
   /** Something changed: a call waits, or a container began or ended. */
