@@ -66,7 +66,7 @@ int main(void) {
   CHECK_EQ(mps_command("server list two --format=csv,noheader", text, sizeof text), 0);
   CHECK_TEXT(text, "");
   CHECK_BETWEEN(measured_in("two"), 999, 1002);
-  /* What is refused. */
+  /* The daemon refuses these. */
   CHECK_EQ(mps_command("namespace create Small --server=one", NULL, 0), 1);
   CHECK_EQ(mps_command("namespace create small --server=one", NULL, 0), 1);
   CHECK_EQ(mps_command("namespace set small --server=one --active-thread-percentage=0", NULL, 0), 1);
