@@ -81,26 +81,26 @@ async function change(
 async function show({ output }: Options, containers: readonly SuspendableContainer__Output[]): Promise<void> {
   const asTable = (): string =>
     table(
-      ['CONTAINER', 'STEP', 'SINCE', 'BY', 'ON THE HOST', 'LAST WISH', 'WHY NOT', 'ALLOCATION'],
+      ['CONTAINER', 'STEP', 'SINCE', 'BY', 'ON THE HOST', 'WANTED SINCE', 'WHY NOT', 'ALLOCATION'],
       containers.map((one) => [
         `${one.namespace}/${one.pod}/${one.container}`,
         one.step,
         one.step === 'running' ? '-' : new Date(Number(one.since_ms)).toISOString(),
         one.step === 'running' ? '-' : `${one.by}${one.held ? ', held' : ''}`,
         one.step === 'running' ? '-' : mib(Number(one.host_bytes)),
-        Number(one.wish_ms) === 0 ? '-' : new Date(Number(one.wish_ms)).toISOString(),
+        Number(one.wants_since_ms) === 0 ? '-' : new Date(Number(one.wants_since_ms)).toISOString(),
         one.obstacles.join('; ') || '-',
         one.allocation,
       ]),
     );
   await print(output, {
     document: () =>
-      containers.map(({ since_ms, host_bytes, wish_ms, by, held, ...one }) => ({
+      containers.map(({ since_ms, host_bytes, wants_since_ms, by, held, ...one }) => ({
         ...one,
         sinceMs: one.step === 'running' ? null : Number(since_ms),
         ...(one.step === 'running' ? {} : { by, held }),
         hostBytes: Number(host_bytes),
-        wishMs: Number(wish_ms) === 0 ? null : Number(wish_ms),
+        wantsSinceMs: Number(wants_since_ms) === 0 ? null : Number(wants_since_ms),
       })),
     table: asTable,
   });

@@ -44,7 +44,7 @@ test('the next call of a suspended container resumes it, also after a restart of
   const before = usedMib();
   t.match(await suspend(false), /^\d+ MiB$/);
   t.equal(usedMib(), 0);
-  t.match(await listed(), { step: 'suspended', by: 'operator', held: false, wish_ms: '0' });
+  t.match(await listed(), { step: 'suspended', by: 'operator', held: false, wants_since_ms: '0' });
   for (const tenant of both) t.ok(await remembers(tenant));
   await eventually(async () => (await listed())?.step === 'running', 'the record is gone');
   t.equal(usedMib(), before);
@@ -68,7 +68,7 @@ test('a held container waits for someone, and shows that its programs want their
   await seen(1);
   await suspend();
   tenant.say('go');
-  await eventually(async () => Number((await listed())?.wish_ms) > 0, 'the wish is seen');
+  await eventually(async () => Number((await listed())?.wants_since_ms) > 0, 'the agent knows that a call waits');
   t.equal(usedMib(), 0);
   t.match(await listed(), { step: 'suspended', held: true });
   t.match(await resume(), /^\d+ MiB$/);
@@ -155,7 +155,7 @@ test('the next agent knows what is suspended, and lets run what was interrupted 
   await node.stopAgent();
   const startTicks = processStat(tenant.pid)?.startTicks ?? 0;
   const processes = [{ pid: tenant.pid, startTicks, bytes: before * MIB }];
-  const origin = { by: 'operator', held: true, asked: '0', wishMs: null };
+  const origin = { by: 'operator', held: true, asked: '0', wantsSinceMs: null };
   const interrupted = { step: 'suspending', sinceMs: 1, gpuUuid: GPU, usedBytes: before * MIB, ...origin, processes };
   writeFileSync(record, JSON.stringify({ suspension: interrupted, served: null }));
   const checkpoint = [join(NATIVE, 'sim/libcuda.so.1'), 'lock', String(tenant.pid), '1000'];

@@ -521,7 +521,7 @@ test('kubectl gpu suspend asks by an annotation, and says what the agent did; po
   t.match(await run('suspend', 'train', '--wait', '0.1'), { code: 1, out: /\npod\/train: not seen after 0\.1 s/ });
   t.match(annotation(), /^suspended@2.*Z$/);
   const since = Date.now() - 60_000;
-  suspend({ step: 'suspended', sinceMs: since, by: 'pod', held: false, wishMs: null, hostBytes: 3 * GIB });
+  suspend({ step: 'suspended', sinceMs: since, by: 'pod', held: false, wantsSinceMs: null, hostBytes: 3 * GIB });
   t.match(await run('suspend', 'train', '-c', 'main'), {
     code: 0,
     out: /\npod\/train: main is suspended by its pod, since 1 m.*: 3\.0 GiB on the host\n$/,

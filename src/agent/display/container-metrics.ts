@@ -273,7 +273,7 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
   },
   suspension(
     'vgpu_container_suspended',
-    '1 for containers that are suspended, by who wanted that: operator, pod or idle; others are absent',
+    '1 for containers that are suspended, by who wanted that: operator, pod, idle or turn; others are absent',
     ({ step }) => (step === 'suspended' ? 1 : null),
   ),
   suspension(
@@ -284,7 +284,7 @@ export const CONTAINER_METRICS: readonly NodeMetric[] = [
   suspension(
     'vgpu_container_suspended_wait_seconds',
     'Time since a call of a suspended container asked for its GPU; absent if none did',
-    ({ wishMs }, atMs) => (wishMs === null ? null : Math.max(0, (atMs - wishMs) / 1000)),
+    ({ wantsSinceMs }, atMs) => (wantsSinceMs === null ? null : Math.max(0, (atMs - wantsSinceMs) / 1000)),
   ),
   {
     name: 'vgpu_container_findings',

@@ -126,12 +126,15 @@ export interface ClaimSnapshot {
 export interface SuspensionSnapshot {
   readonly step: 'suspending' | 'suspended' | 'resuming';
   readonly sinceMs: number;
-  /** Who wanted it: an operator of the node, the pod by its annotation, or nobody: it was idle. */
+  /**
+   * Who wanted it: an operator of the node, the pod by its annotation, nobody, for it was idle, or another container,
+   * whose turn it was.
+   */
   readonly by: 'operator' | 'pod' | 'idle' | 'turn';
   /** Its calls wait until someone resumes it; otherwise a call does. */
   readonly held: boolean;
   /** When one of its calls asked for the GPU since; null: none did. */
-  readonly wishMs: number | null;
+  readonly wantsSinceMs: number | null;
   /** What its processes had on the GPU. */
   readonly hostBytes: number;
 }

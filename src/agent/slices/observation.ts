@@ -84,7 +84,7 @@ export interface SliceObservation {
 }
 
 /** A container that is suspended, or on its way there or back. */
-export interface SuspensionObservation extends Pick<Suspension, 'step' | 'sinceMs' | 'by' | 'held' | 'wishMs'> {
+export interface SuspensionObservation extends Pick<Suspension, 'step' | 'sinceMs' | 'by' | 'held' | 'wantsSinceMs'> {
   /** What its processes had on the GPU. */
   readonly hostBytes: number;
 }
@@ -153,8 +153,8 @@ export function observeSlices(
 
 function observeSuspension(record: Suspension | null): SuspensionObservation | null {
   if (record === null) return null;
-  const { step, sinceMs, by, held, wishMs, processes } = record;
-  return { step, sinceMs, by, held, wishMs, hostBytes: sumOf(processes) };
+  const { step, sinceMs, by, held, wantsSinceMs, processes } = record;
+  return { step, sinceMs, by, held, wantsSinceMs, hostBytes: sumOf(processes) };
 }
 
 /** The GPU use of every started slice. Reads memory only, unless the driver does not report the memory of processes. */

@@ -10,10 +10,10 @@ const BY = {
 
 /** What happens to a container's GPU memory: since when, how much, who wanted it, and what its programs want. */
 export function suspensionText(
-  { step, sinceMs, hostBytes, by, held, wishMs }: SuspensionSnapshot,
+  { step, sinceMs, hostBytes, by, held, wantsSinceMs }: SuspensionSnapshot,
   now: number,
 ): string {
-  const wish = wishMs === null ? '' : `; a program of it has wanted its GPU for ${age(now - wishMs)}`;
+  const asks = wantsSinceMs === null ? '' : `; a program of it has wanted its GPU for ${age(now - wantsSinceMs)}`;
   const hold = held ? '; its calls wait until it is resumed' : '';
-  return `${step} ${BY[by]}, since ${age(now - sinceMs)}: ${gib(hostBytes)} GiB on the host${hold}${wish}`;
+  return `${step} ${BY[by]}, since ${age(now - sinceMs)}: ${gib(hostBytes)} GiB on the host${hold}${asks}`;
 }

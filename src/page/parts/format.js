@@ -46,15 +46,20 @@ export function seconds(value) {
   return value < 48 * 3600 ? `${trimmed(value / 3600)} h` : `${Math.round(value / 86400)} days`;
 }
 
-const SUSPENDED_BY = { operator: 'by an operator of the node', pod: 'by its pod', idle: 'because it was idle' };
+const SUSPENDED_BY = {
+  operator: 'by an operator of the node',
+  pod: 'by its pod',
+  idle: 'because it was idle',
+  turn: 'because others have their turn',
+};
 
 /** What happens to a container's GPU memory. */
-export function suspensionText({ step, sinceMs, hostBytes, by, held, wishMs }, now) {
+export function suspensionText({ step, sinceMs, hostBytes, by, held, wantsSinceMs }, now) {
   return [
     `${step} ${SUSPENDED_BY[by]}, ${ago(sinceMs, now)}`,
     `${bytes(hostBytes)} on the host`,
     ...(held ? ['its calls wait until it is resumed'] : []),
-    ...(wishMs === null ? [] : [`last wish ${ago(wishMs, now)}`]),
+    ...(wantsSinceMs === null ? [] : [`asked for its GPU ${ago(wantsSinceMs, now)}`]),
   ].join(' · ');
 }
 

@@ -57,7 +57,7 @@ async function describe(
     obstacles: record === null ? [...(await suspender.obstacles(id))] : [],
     by: record?.by ?? '',
     held: record?.held ?? false,
-    wish_ms: String(record?.wishMs ?? 0),
+    wants_since_ms: String(record?.wantsSinceMs ?? 0),
   };
 }
 

@@ -183,7 +183,7 @@ export class Suspender {
       usedBytes,
       // Read before calls are told to ask: what they ask from now on counts.
       asked: String(asked.asked),
-      wishMs: null,
+      wantsSinceMs: null,
       processes: members(seen),
     };
     await this.#keep(allocation, start);

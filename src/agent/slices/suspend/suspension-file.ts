@@ -13,15 +13,15 @@ const suspension = z.object({
   gpuUuid: z.string(),
   usedBytes: amount,
   asked: z.string(),
-  wishMs: amount.nullable(),
+  wantsSinceMs: amount.nullable(),
   processes: z.array(z.object({ pid: amount, startTicks: amount, bytes: amount })),
 });
 
 /**
  * What happens to a container's processes. `by`: who wanted it. `held`: calls wait until someone resumes the container;
  * otherwise a call resumes it. `usedBytes` of the GPU were in use before, by all containers, and `bytes` by each
- * process. `asked`: the count of calls that asked for the GPU, before; `wishMs`: when one did since. A process is known
- * by its pid on the host and its start time.
+ * process. `asked`: the count of calls that asked for the GPU, before; `wantsSinceMs`: when one did since. A process is
+ * known by its pid on the host and its start time.
  */
 export type Suspension = z.infer<typeof suspension>;
 

@@ -73,9 +73,10 @@ export class Suspensions {
   }
 
   /** A call asked for the GPU; the first time counts. */
-  async wish(allocation: string, atMs: number): Promise<void> {
+  async want(allocation: string, atMs: number): Promise<void> {
     const record = this.#records.get(allocation);
-    if (record !== undefined && record.wishMs === null) await this.keep(allocation, { ...record, wishMs: atMs });
+    if (record !== undefined && record.wantsSinceMs === null)
+      await this.keep(allocation, { ...record, wantsSinceMs: atMs });
   }
 
   /** The container runs again. */

@@ -177,7 +177,7 @@ export class TurnGpus {
     if (!this.decides(slice)) return null;
     if (slice.limits.mark === 'waits') return this.#seats.get(slice.id)?.wantsSinceMs ?? null;
     const record = this.#options.suspensions.of(slice.id);
-    return record?.step === 'suspended' && !record.held ? record.wishMs : null;
+    return record?.step === 'suspended' && !record.held ? record.wantsSinceMs : null;
   }
 
   /** When a program of it last launched, copied or allocated; the agent asks once a second while another one waits. */

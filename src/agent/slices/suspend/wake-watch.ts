@@ -78,7 +78,7 @@ export class WakeWatch {
   async #wake(slice: Slice, isFirst: boolean): Promise<void> {
     const { suspensions, suspender, takesTurns, notes, clock, log } = this.#options;
     try {
-      await suspensions.wish(slice.id, clock.now());
+      await suspensions.want(slice.id, clock.now());
       if (suspensions.of(slice.id)?.held === true || takesTurns(slice)) return;
       const resumed = await suspender.resume(slice.id, 0);
       if (resumed.ok || resumed.code !== 'full') return;

@@ -47,7 +47,7 @@ function crowded(refuses: (move: string) => string | null = () => null) {
   return { lookAt, keeper };
 }
 
-test('containers of a crowded GPU take turns in the order of their wishes', async (t) => {
+test('containers of a crowded GPU take turns in the order in which their calls asked', async (t) => {
   const { lookAt } = crowded();
   t.same(await lookAt(29_000, 0), []);
   t.same(await lookAt(1_000, 2), ['a suspended', 'b running']);
