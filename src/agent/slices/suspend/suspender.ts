@@ -81,12 +81,12 @@ export class Suspender {
 
   /** `held`: calls wait until someone resumes it; otherwise a call does. */
   suspend(allocation: string, by: Suspension['by'], held: boolean): Promise<Suspended> {
-    return this.#inTurn(allocation, () => this.#suspend(allocation, by, held));
+    return this.#queued(allocation, () => this.#suspend(allocation, by, held));
   }
 
   /** `waitMs`: how long to wait for room on the GPU. */
   resume(allocation: string, waitMs = ROOM_MS): Promise<Suspended> {
-    return this.#inTurn(allocation, async () => {
+    return this.#queued(allocation, async () => {
       const slice = this.#options.slices.started.get(allocation);
       const record = this.#options.suspensions.of(allocation);
       if (slice === undefined || record === null)
@@ -128,7 +128,7 @@ export class Suspender {
     slice.limits.announce(record.step === 'suspended' ? 'away' : 'begins');
     if (allowed && record.step === 'suspended') return;
     const why = allowed ? 'an earlier agent was interrupted' : 'this node suspends no containers any more';
-    void this.#inTurn(allocation, () => this.#goBack(slice, found, why, ROOM_MS)).catch(() => undefined);
+    void this.#queued(allocation, () => this.#goBack(slice, found, why, ROOM_MS)).catch(() => undefined);
   }
 
   /** Ends after the present call of the driver; records tell the next agent where to go on. */
@@ -138,7 +138,7 @@ export class Suspender {
   }
 
   /** After what is under way on the container's GPU. */
-  #inTurn<T>(allocation: string, work: () => Promise<T>): Promise<T> {
+  #queued<T>(allocation: string, work: () => Promise<T>): Promise<T> {
     const gpuUuid = this.#options.slices.started.get(allocation)?.spec.devices[0]?.uuid ?? '';
     const mine = (this.#queues.get(gpuUuid) ?? Promise.resolve()).then(work);
     const queue = mine
