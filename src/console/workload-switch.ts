@@ -3,7 +3,7 @@ import type { KubeFailure } from '../kube/failure.js';
 import { SELF_SUBJECT_ACCESS_REVIEWS } from '../kube/api-path.js';
 import { record, text, texts, type JsonRecord } from '../kube/json.js';
 import { stopWay, suspendField, suspendSpec } from '../kube/quota/stoppable-kinds.js';
-import { KNOWN_KINDS, type Evaluator } from '../quota/internal.js';
+import { kindName, KNOWN_KINDS, resourceOf } from '../quota/internal.js';
 
 /** A workload, by its kind with API group such as `Job.batch`. */
 export interface WorkloadName {
@@ -87,17 +87,13 @@ async function read(api: KubeApi, { kind, namespace, name }: WorkloadName): Prom
   const evaluator = KNOWN_KINDS.find((one) => kindName(one) === kind);
   if (way === null || evaluator === undefined) return { ok: false, reason: `a ${kind} cannot be stopped from here` };
   const { apiGroup } = evaluator;
-  const resource = apiGroup === '' ? evaluator.resource : evaluator.resource.slice(0, -apiGroup.length - 1);
+  const resource = resourceOf(evaluator);
   const root = await rootOf(api, apiGroup);
   if (typeof root !== 'string') return { ok: false, reason: reasonOf(root) };
   const path = `${root}/namespaces/${encodeURIComponent(namespace)}/${resource}/${encodeURIComponent(name)}`;
   const answer = await api.request({ method: 'GET', path });
   if (!answer.ok) return { ok: false, reason: reasonOf(answer) };
   return { ok: true, way, object: record(answer.body), place: { group: apiGroup, resource, path } };
-}
-
-function kindName({ apiGroup, kind }: Evaluator): string {
-  return apiGroup === '' ? kind : `${kind}.${apiGroup}`;
 }
 
 /** Path of the preferred version of an API group. */

@@ -1,4 +1,4 @@
-import { apiGroupOf, type Evaluation, type Evaluator, type GroupSpec } from '../quota/internal.js';
+import { apiGroupOf, kindName, type Evaluation, type Evaluator, type GroupSpec } from '../quota/internal.js';
 import { ManifestReader, type Json } from '../manifests/manifest-reader.js';
 import { readGroupResource } from './tree-file.js';
 
@@ -122,7 +122,6 @@ function isLabelled(reader: ManifestReader, object: Json, label: string): boolea
 /** The name in the format of `refKey`: `Service//web`, `Deployment.apps/shop/web`. */
 function nameOf(reader: ManifestReader, manifest: Json, apiVersion: string, kind: string): string {
   const text = (field: string): string => reader.text(reader.at(manifest, 'metadata', field), `metadata.${field}`);
-  const apiGroup = apiGroupOf(apiVersion);
-  const shortKind = apiGroup === '' ? kind : `${kind}.${apiGroup}`;
+  const shortKind = kindName({ apiGroup: apiGroupOf(apiVersion), kind });
   return `${shortKind}/${text('namespace')}/${text('name') || text('generateName')}`.slice(0, 300);
 }

@@ -17,6 +17,7 @@ export { Restorer } from './core/records/restore.js';
 export { RequestShapeTable } from './core/state/request-shape.js';
 export { linesOf } from './lines.js';
 export { apiGroupOf } from './evaluators/evaluate.js';
+export { kindName, resourceOf } from './evaluators/evaluator.js';
 export { unchargeable, type Chargeable } from './evaluators/chargeable-key.js';
 export { claimAsPod } from './evaluators/claim-kinds.js';
 export type { ContainerDefaults } from './evaluators/completed-pod.js';

@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { KNOWN_KINDS } from '../../src/quota/index.js';
 import { webhookConfiguration } from '../../src/quota-controller/admission/quota-webhooks.js';
-import { resourceOf } from '../../src/quota-controller/workloads/kinds.js';
+import { resourceOf } from '../../src/quota/internal.js';
 import { WORKLOAD_KIND } from '../../src/quota-controller/workloads/kueue-workload.js';
 import {
   ALLOCATIONS_PATH,

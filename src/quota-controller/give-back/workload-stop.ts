@@ -1,5 +1,6 @@
 import { MERGE_PATCH, type KubeAnswer, type KubeApi } from '../../kube/client.js';
 import { record } from '../../kube/json.js';
+import { kindName } from '../../quota/internal.js';
 import { stopWay, suspendSpec } from '../../kube/quota/stoppable-kinds.js';
 import { objectPath, readObject, type ServedKind } from '../workloads/kinds.js';
 import { WORKLOAD_KIND } from '../workloads/kueue-workload.js';
@@ -11,13 +12,9 @@ import type { WorkloadObject } from '../workloads/workload-object.js';
  */
 export type Stop = 'evict' | 'suspend' | 'scale' | 'take-back';
 
-function nameOf({ evaluator: { apiGroup, kind } }: Pick<ServedKind, 'evaluator'>): string {
-  return apiGroup === '' ? kind : `${kind}.${apiGroup}`;
-}
-
 /** Null for a kind that the arbitrator cannot stop. */
 export function stopOf(kind: Pick<ServedKind, 'evaluator'>): Stop | null {
-  const name = nameOf(kind);
+  const name = kindName(kind.evaluator);
   if (name === 'Pod') return 'evict';
   if (kind.evaluator === WORKLOAD_KIND) return 'take-back';
   return stopWay(name);
@@ -30,7 +27,7 @@ export function suspend(api: KubeApi, { kind, namespace, name }: Workload, isSus
   return api.request({
     method: 'PATCH',
     path: objectPath(kind, namespace, name),
-    body: { spec: suspendSpec(nameOf(kind), isSuspended) },
+    body: { spec: suspendSpec(kindName(kind.evaluator), isSuspended) },
     contentType: MERGE_PATCH,
   });
 }

@@ -1,8 +1,7 @@
-import { apiGroupOf, type Evaluator } from '../../quota/internal.js';
+import { apiGroupOf, resourceOf, type Evaluator } from '../../quota/internal.js';
 import type { KubeAnswer, KubeApi, KubeRequest } from '../../kube/client.js';
 import { failure } from '../../kube/failure.js';
 import { record } from '../../kube/json.js';
-import { resourceOf } from '../workloads/kinds.js';
 import type { KubeObject } from '../../kube/object.js';
 
 /** Splits a path such as `/apis/apps/v1/namespaces/shop/deployments/web`. */

@@ -1,4 +1,12 @@
-import { apiGroupOf, KNOWN_KINDS, refOfKey, type EvaluationOptions, type Evaluator } from '../../quota/internal.js';
+import {
+  apiGroupOf,
+  kindName,
+  KNOWN_KINDS,
+  refOfKey,
+  resourceOf,
+  type EvaluationOptions,
+  type Evaluator,
+} from '../../quota/internal.js';
 import { CLAIM_API_VERSION } from '../../manifests/claim-needs.js';
 import type { KubeApi } from '../../kube/client.js';
 import { KubeError } from '../../kube/failure.js';
@@ -20,11 +28,6 @@ export interface ServedKind {
 
 interface ResourceList {
   readonly resources?: readonly { readonly name: string; readonly shortNames?: readonly string[] }[];
-}
-
-/** Resource name with its API group, such as `deployments.apps`. */
-export function resourceOf({ resource, apiGroup }: Evaluator): string {
-  return apiGroup === '' ? resource : resource.slice(0, -apiGroup.length - 1);
 }
 
 /**
@@ -69,9 +72,7 @@ export async function servedKinds(
 /** The kind of a workload, by its `refKey`; null for a kind that is not served: none of its objects exists. */
 export function servedKind(kinds: readonly ServedKind[], workload: string): ServedKind | null {
   const { kind } = refOfKey(workload);
-  const isIt = ({ evaluator: { kind: name, apiGroup } }: ServedKind): boolean =>
-    kind === (apiGroup === '' ? name : `${name}.${apiGroup}`);
-  return kinds.find(isIt) ?? null;
+  return kinds.find(({ evaluator }) => kindName(evaluator) === kind) ?? null;
 }
 
 /** All kinds, for manifests without an API server; scale subresources come from CustomResourceDefinitions in `api`. */

@@ -1,4 +1,5 @@
 import {
+  kindName,
   type Demand,
   ManifestReader,
   refKey,
@@ -119,7 +120,7 @@ export function readOwnedObject(
   const group = named === '' && labels === undefined ? (options.defaultGroup?.(namespace) ?? '') : named;
   const { evaluation, owner } = group === '' && !evaluatesAll ? UNCHARGED : evaluateAlone(manifest, options);
   const version = versionOf(manifest);
-  const ref = { kind: apiGroup === '' ? name : `${name}.${apiGroup}`, namespace, name: metadata.name };
+  const ref = { kind: kindName({ apiGroup, kind: name }), namespace, name: metadata.name };
   const demand = evaluation.ok ? evaluation.demand : null;
   return new CompactWorkload({
     kind,

@@ -4,7 +4,7 @@ import type { Refusal } from '../core/amounts/refusal.js';
 import { DEFAULT_FAMILIES, familyOf, type TypeFamily, type Types } from '../core/amounts/type-family.js';
 import { BATCH_KINDS } from './batch-kinds.js';
 import { CORE_KINDS } from './core-kinds.js';
-import type { EvaluationContext, Evaluator, TemplatedPods } from './evaluator.js';
+import { kindName, type EvaluationContext, type Evaluator, type TemplatedPods } from './evaluator.js';
 import { type GpuOfType, DEFAULT_CATALOG, type CardCatalog } from '../../manifests/gpu-resources.js';
 import { ManifestReader, type Json } from '../../manifests/manifest-reader.js';
 import { knownType, placedTypes, typesOf, type NodeLabels, type PlacementRule } from './placement-type.js';
@@ -131,7 +131,7 @@ export function evaluate(manifest: Json, options: EvaluationOptions = {}): Evalu
   if (!Array.isArray(podSets)) return podSets as Refusal;
   const demand: Demand = {
     workload: {
-      kind: apiGroup === '' ? kind : `${kind}.${apiGroup}`,
+      kind: kindName({ apiGroup, kind }),
       namespace,
       name: reader.text(reader.at(manifest, 'metadata', 'name'), 'metadata.name'),
       uid: reader.text(reader.at(manifest, 'metadata', 'uid'), 'metadata.uid'),

@@ -76,3 +76,13 @@ export function statusCount(reader: ManifestReader, status: Json, ...path: reado
   const value = reader.at(status, ...path);
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 0;
 }
+
+/** A kind with its API group, such as `Job.batch`, as keys of workloads have it; a core kind alone: `Pod`. */
+export function kindName({ apiGroup, kind }: Pick<Evaluator, 'apiGroup' | 'kind'>): string {
+  return apiGroup === '' ? kind : `${kind}.${apiGroup}`;
+}
+
+/** The name of a resource in paths of the API server, without its API group: `deployments`. */
+export function resourceOf({ apiGroup, resource }: Pick<Evaluator, 'apiGroup' | 'resource'>): string {
+  return apiGroup === '' ? resource : resource.slice(0, -apiGroup.length - 1);
+}

@@ -1,6 +1,5 @@
 import { test } from 'tap';
-import { GROUP_LABEL, KNOWN_KINDS } from '../../../src/quota/internal.js';
-import { resourceOf } from '../../../src/quota-controller/workloads/kinds.js';
+import { GROUP_LABEL, KNOWN_KINDS, resourceOf } from '../../../src/quota/internal.js';
 import { eventually } from '../../harness/eventually.js';
 import { QuotaCluster } from '../cluster.js';
 
