@@ -87,7 +87,8 @@ test('the pods of one owner, in sum, are covered up to its count', async (t) => 
   t.match(await create(on, PODS, pod('s-0')), { ok: true });
   await uses(on, 1);
   for (const [index, name] of ['one', 'two', 'three'].entries()) {
-    t.match(await create(on, PODS, pod(name)), { ok: true }, `${name} has room`);
+    const answer = await create(on, PODS, pod(name));
+    t.ok(answer.ok, `${name} has room${answer.ok ? '' : `, but: ${answer.message}`}`);
     await uses(on, index + 2);
   }
   t.match(await create(on, PODS, pod('four')), { ok: false, message: /QuotaExceeded/ });
